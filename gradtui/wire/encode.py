@@ -1,0 +1,95 @@
+"""Facts and replies to bytes, with the standard library alone: the probe sends with this; it decodes requests with it too.
+
+A packet is a little-endian u32 length of the rest, a u32 length of the JSON header, the header, then the raw bytes of the
+arrays that the header's `@` names: `[path, typecode, count]` each, in order, little-endian. Paths are dotted
+(`contributions.incoming`). Typecodes are those of the `array` module plus `?` (one byte, 0 or 1); a count of -1
+marks a single number that JSON cannot hold (NaN, Inf).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from array import array
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+_LENGTHS = struct.Struct("<II")
+_dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+MAX_PACKET = 64 * 1024 * 1024
+"""Bytes; a longer packet is a fault of the sender."""
+
+
+def floats(values: Any) -> array[float]:
+    """Doubles for the wire."""
+    return array("d", values)
+
+
+def ids(values: Any) -> array[int]:
+    """Parameter ids for the wire."""
+    return array("I", values)
+
+
+def packet(header: dict[str, Any], arrays: Mapping[str, array[Any] | bytes | bytearray] | None = None) -> bytes:
+    """One packet. `arrays` maps a dotted path to an `array` or, for booleans, to bytes of 0 and 1."""
+    parts: list[bytes] = []
+    shapes: list[tuple[str, str, int]] = []
+    for key, value in header.items():
+        if type(value) is float and not isfinite(value):
+            shapes.append((key, "d", -1))
+            parts.append(struct.pack("<d", value))
+    if shapes:
+        header = {key: value for key, value in header.items() if not (type(value) is float and not isfinite(value))}
+    if arrays:
+        for path, values in arrays.items():
+            if isinstance(values, (bytes, bytearray)):
+                shapes.append((path, "?", len(values)))
+                parts.append(bytes(values))
+            else:
+                shapes.append((path, values.typecode, len(values)))
+                if sys.byteorder == "big":
+                    values = array(values.typecode, values)
+                    values.byteswap()
+                parts.append(values.tobytes())
+    if shapes:
+        header["@"] = shapes
+    head = _dumps(header).encode("utf-8", "surrogatepass")
+    size = len(head) + sum(map(len, parts))
+    return b"".join((_LENGTHS.pack(size + 4, len(head)), head, *parts))
+
+
+class PacketReader:
+    """Bytes in, whole packets out, whatever way the stream was cut."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the (header, payload) of each packet now complete. Raises ValueError on a length no packet has."""
+        buffer = self._buffer
+        buffer += data
+        found: list[tuple[bytes, bytes]] = []
+        start = 0
+        while len(buffer) - start >= 8:
+            size, head = _LENGTHS.unpack_from(buffer, start)
+            if size > MAX_PACKET or head > size - 4:
+                raise ValueError(f"packet of {size} bytes with a header of {head}")
+            end = start + 4 + size
+            if len(buffer) < end:
+                break
+            found.append((bytes(buffer[start + 8 : start + 8 + head]), bytes(buffer[start + 8 + head : end])))
+            start = end
+        if start:
+            del buffer[:start]
+        return found
+
+
+def header_of(raw: bytes) -> dict[str, Any]:
+    """The JSON header as a dict. Raises ValueError when it is not one."""
+    value = json.loads(raw.decode("utf-8", "surrogatepass"))
+    if not isinstance(value, dict):
+        raise ValueError("a packet's header is not an object")
+    return value
