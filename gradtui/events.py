@@ -68,6 +68,8 @@ class ParameterInfo:
     """The person's name of the outermost module that holds it."""
     shared: tuple[str, ...] = ()
     """Its other names, for shared weights."""
+    made: CallSite | None = None
+    """The person's line at which the nn.Parameter came to be, where that was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class OptimizerInfo:
     """Numeric defaults (momentum, weight_decay, …)."""
     reads_closure: bool = False
     """It re-evaluates a closure within one step (LBFGS)."""
+    made: CallSite | None = None
+    """The person's line at which the optimizer was built, where that was seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +164,8 @@ class Contributions:
     finite: tuple[bool, ...] = ()
     """False where the incoming gradient (or, where only that is known, the sum) holds NaN or Inf.
     A finite gradient may have an infinite norm when its squares overflow: trust this, not the norm."""
+    tiny: tuple[float, ...] = ()
+    """Share of the elements (0 to 1) that are exactly zero or subnormal, measured for 16-bit gradients; empty otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +211,8 @@ class BackwardEnded(Origin):
     """Names of dropout and batch-norm modules in eval mode (at most 20)."""
     nodes: int = 0
     """Nodes of the graph when it was walked; 0 when it was not."""
+    evaluation: int = 0
+    """Inside step(closure): which evaluation of the closure this backward belongs to, from 1; 0 when not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +224,8 @@ class CallRaised(Origin):
     """Class name."""
     message: str
     """Text, at most 2,000 characters."""
+    names: tuple[str, ...] = ()
+    """For a graph used again after it was freed: the person's variables found to have carried it over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
