@@ -53,7 +53,7 @@ def sample(model, chars, prompt, count, temperature=0.7):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--text", type=Path, default=TEXT, help="file to learn from")
-    parser.add_argument("--epochs", type=int, default=7)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--steps", type=int, default=None, help="stop after this many steps")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--length", type=int, default=64, help="characters in a window")
