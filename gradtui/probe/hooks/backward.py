@@ -1,0 +1,273 @@
+"""Sees every backward: which leaves it wrote to, by how much, from which loss.
+
+Leaves whose `.grad` was None need no hook: what is there afterwards is what was added. Only where a contribution lands on an
+existing gradient a tensor hook takes the norm of what comes in, for that one backward.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, nan
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtui.probe.discover import Discovery, Governor
+from gradtui.probe.graph import Root, leaves_of, root_of
+from gradtui.probe.patch import Patches, around
+from gradtui.probe.registry import Tracked
+from gradtui.probe.session import Call, Session
+from gradtui.probe.watch import Watcher, contributions
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class BackwardHook:
+    """Wraps torch.autograd.backward, which Tensor.backward looks up at call time."""
+
+    def __init__(self, session: Session, discovery: Discovery, watcher: Watcher, scales: dict[int, float]) -> None:
+        self.session = session
+        self.discovery = discovery
+        self.watcher = watcher
+        self.scales = scales
+        self._patches = Patches()
+        self._walks = Governor(share=0.02, credit=0.2)
+        self._walked: dict[int, tuple[int, float, Root]] = {}
+
+    def install(self) -> None:
+        original = torch.autograd.backward
+        wrapper = around(self.session, "backward", original, self._before, self._after, self._raised)
+        self._patches.put(torch.autograd, "backward", wrapper)
+
+    def remove(self) -> None:
+        self._patches.remove()
+
+    # -- before ---------------------------------------------------------------------------------------------------
+
+    def _before(self, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+        session = self.session
+        roots = _roots(args[0] if args else kwargs.get("tensors"))
+        if not roots or not session.join():
+            return None
+        nested = bool(session.local.stack)
+        if not session.inside("backward"):
+            self.watcher.look()
+        call = session.begin("backward", frame)
+        if not nested and call.ordinal <= 4:
+            self.discovery.rename(frame)
+        self._study(call, roots, frame)
+        gradient = args[1] if len(args) > 1 else kwargs.get("grad_tensors")
+        self._describe(call, roots, gradient, args, kwargs)
+        session.stop_if_wanted(call, frame, call.data["value"])
+        self._arm(call)
+        call.announced = lambda: self._announce(call)
+        session.enter(call)
+        return call
+
+    def _study(self, call: Call, roots: list[torch.Tensor], frame: FrameType) -> None:
+        """Walk the graph where this site is new, and again as often as a small share of the run's time allows."""
+        key = call.site
+        known = self._walked.get(key)
+        cost = known[1] if known else 0.0
+        call.data["reached"], call.data["nodes"] = -1, 0
+        if known is not None and known[0] >= 2 and not self._walks.allows(cost):
+            call.data["root"] = known[2]
+            return
+        began = perf_counter()
+        leaves, nodes = leaves_of(roots)
+        root = root_of(roots[0], self.scales) if type(roots[0]) in _PLAIN else Root()
+        took = perf_counter() - began
+        self._walks.spent += took
+        self._walked[key] = ((known[0] if known else 0) + 1, took, root)
+        call.data["root"] = root
+        call.data["reached"], call.data["nodes"] = len(leaves), nodes
+        self.discovery.meet(leaves, frame, key)
+        names, entries = self.watcher.rebound(_person(frame, call))
+        if names:
+            self.session.emit(
+                "ParametersEdited",
+                None,
+                {"rebound": names},
+                {"parameters": contributions(entries, [], [], [])["contributions.parameters"]},
+            )
+
+    def _describe(
+        self, call: Call, roots: list[torch.Tensor], gradient: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        data = call.data
+        root: Root = data["root"]
+        value: float | None = None
+        first = roots[0]
+        if type(first) in _PLAIN and first.numel() == 1 and first.device.type == "cpu" and not first.is_complex():
+            value = float(first.detach())
+        elif type(first) in _PLAIN and first.device.type == "cpu" and first.numel() <= 1_000_000:
+            data["finite"] = bool(torch.isfinite(first.detach()).all())
+        divisor = root.divisor
+        if isinstance(gradient, (tuple, list)) and len(gradient) == 1:
+            gradient = gradient[0]
+        if type(gradient) is torch.Tensor and gradient.numel() == 1 and gradient.device.type == "cpu":
+            weight = float(gradient)
+            divisor = divisor / weight if weight else divisor
+        data["value"] = value
+        data["divisor"] = divisor
+        retain = args[2] if len(args) > 2 else kwargs.get("retain_graph")
+        data["create_graph"] = bool(args[3] if len(args) > 3 else kwargs.get("create_graph", False))
+        data["retain_graph"] = bool(retain) if retain is not None else data["create_graph"]
+
+    def _announce(self, call: Call) -> None:
+        self.session.emit("BackwardStarted", call, {"loss": "", "value": call.data["value"]})
+
+    def _arm(self, call: Call) -> None:
+        """Hook the leaves whose gradients are there already."""
+        holding = [(entry, grad) for entry, grad in self.watcher.holding()]
+        data = call.data
+        data["had"] = {}
+        data["incoming"] = incoming = {}
+        data["handles"] = handles = []
+        if not holding:
+            return
+        before = self.watcher.check_contents(holding) if call.depth == 0 else [entry.norm for entry, _ in holding]
+        for (entry, _), norm in zip(holding, before):
+            data["had"][entry.id] = norm
+            leaf = entry.ref()
+            if leaf is not None and leaf.requires_grad:
+                handles.append(leaf.register_hook(_Incoming(entry, incoming)))
+
+    # -- after ----------------------------------------------------------------------------------------------------
+
+    def _after(self, call: Call, result: Any) -> None:
+        took = self.session.leave(call)
+        for handle in call.data["handles"]:
+            handle.remove()
+        landed = self._landed(call, self.watcher.registry.tracked)
+        self._tell(call, landed, took)
+
+    def _raised(self, call: Call, error: BaseException) -> None:
+        took = self.session.leave(call)
+        for handle in call.data["handles"]:
+            handle.remove()
+        self.watcher.remember(self.watcher.registry.tracked)
+        self.session.emit(
+            "CallRaised",
+            call,
+            {"kind": "backward", "error": type(error).__name__, "message": str(error)[:2000]},
+            duration=took,
+        )
+
+    def _landed(self, call: Call, entries: list[Tracked]) -> list[tuple[Tracked, torch.Tensor]]:
+        """Leaves this backward wrote to and that have not been told yet."""
+        found = []
+        had, incoming, number = call.data["had"], call.data["incoming"], call.id
+        for entry in entries:
+            leaf = entry.ref()
+            if leaf is None or not leaf.is_leaf:
+                continue
+            grad = leaf.grad
+            if grad is None:
+                continue
+            if entry.landed == number:
+                if entry.grad != id(grad) or entry.version != grad._version:
+                    entry.grad, entry.version = id(grad), grad._version
+                continue
+            if entry.id in had:
+                if entry.id not in incoming and entry.grad == id(grad) and entry.version == grad._version:
+                    continue
+            elif entry.grad == id(grad) and entry.version == grad._version:
+                continue
+            found.append((entry, grad))
+        return found
+
+    def progress(self, call: Call, entries: list[Tracked]) -> None:
+        """Something is about to use or clear gradients inside this backward: tell what has landed on them so far."""
+        landed = self._landed(call, entries)
+        if not landed:
+            return
+        self._send(call, landed, lambda arrays: self.session.fact("BackwardProgressed", call, {}, arrays))
+        for entry, _ in landed:
+            entry.landed = call.id
+
+    def _tell(self, call: Call, landed: list[tuple[Tracked, torch.Tensor]], took: float) -> None:
+        data = call.data
+        root: Root = data["root"]
+        training, evals = self.discovery.modes.of(entry for entry, _ in landed)
+        value = data["value"]
+        fields = {
+            "loss": "",
+            "value": value,
+            "value_finite": data.get("finite", True) if value is None else isfinite(value),
+            "reached": data["reached"],
+            "retain_graph": data["retain_graph"],
+            "create_graph": data["create_graph"],
+            "root": root.node,
+            "divisor": data["divisor"],
+            "reduction": root.reduction,
+            "scale": root.scale,
+            "training": training,
+            "eval_modules": evals,
+            "nodes": data["nodes"],
+        }
+        self._send(call, landed, lambda arrays: self.session.fact("BackwardEnded", call, fields, arrays, took))
+        entries = [entry for entry, _ in landed]
+        for entry in entries:
+            entry.scale = root.scale
+            entry.spent = False
+        self.watcher.take_fingerprints(entries)
+        if self.session.gate.watches_writes:
+            self.session.gate.wrote([entry.id for entry in entries])
+
+    def _send(self, call: Call, landed: list[tuple[Tracked, torch.Tensor]], make: Any) -> None:
+        entries = [entry for entry, _ in landed]
+        grads = [grad.detach() for _, grad in landed]
+        had, seen = call.data["had"], call.data["incoming"]
+        before = [had.get(entry.id, -1.0) for entry in entries]
+        hooked = [index for index, entry in enumerate(entries) if entry.id in seen]
+        extra = [seen[entries[index].id] for index in hooked]
+        for entry, grad in landed:
+            entry.grad, entry.version, entry.norm = id(grad), grad._version, nan
+
+        def build(norms: list[float]) -> list[bytes]:
+            after, came = norms[: len(entries)], norms[len(entries) :]
+            incoming = [norm if was < 0.0 else nan for norm, was in zip(after, before)]
+            for index, norm in zip(hooked, came):
+                incoming[index] = norm
+            for entry, norm in zip(entries, after):
+                entry.norm = norm
+            return [make(contributions(entries, incoming, before, after))]
+
+        self.session.emit_measured([*grads, *extra], build)
+
+
+class _Incoming:
+    """A tensor hook for one backward: keeps the norm of what comes in, never the tensor (that would defeat buffer stealing)."""
+
+    __slots__ = ("entry", "norms")
+
+    def __init__(self, entry: Tracked, norms: dict[int, torch.Tensor]) -> None:
+        self.entry = entry
+        self.norms = norms
+
+    def __call__(self, grad: torch.Tensor) -> None:
+        try:
+            if grad.layout is torch.strided:
+                grad = grad.detach()
+                wide = None if grad.dtype in (torch.float32, torch.float64) or grad.is_complex() else torch.float32
+                self.norms[self.entry.id] = torch.linalg.vector_norm(grad, dtype=wide)
+            else:
+                self.norms[self.entry.id] = torch.linalg.vector_norm(grad.detach().coalesce().values())
+        except Exception:  # an unusual tensor: the contribution is told without its norm
+            self.norms[self.entry.id] = torch.tensor(nan)
+
+
+def _roots(tensors: Any) -> list[torch.Tensor]:
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    if isinstance(tensors, (list, tuple)):
+        return [tensor for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    return []
+
+
+def _person(frame: FrameType | None, call: Call) -> FrameType | None:
+    while frame is not None and frame.f_code.co_filename != call.file:
+        frame = frame.f_back
+    return frame

@@ -1,0 +1,174 @@
+"""The probe's end of the socket to the host: joins the run at the first gradient call, sends packets, reads requests.
+
+Nothing here ever raises into the person's program: when the host is gone the link goes quiet for good and training goes on.
+Packets that wait for an accelerator's numbers keep their place in the queue and hold up those behind them.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import socket
+import struct
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+_LENGTH = struct.Struct("<I")
+
+
+class Link:
+    """One connection, made lazily, one process. `dead` is True once the host cannot be reached any more."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.dead = False
+        self.config: dict[str, Any] = {}
+        self._socket: socket.socket | None = None
+        self._page: mmap.mmap | None = None
+        self._slot = 0
+        self._buffer = bytearray()
+        self._queue: deque[tuple[Callable[[bool], bytes | None] | None, bytes]] = deque()
+
+    @property
+    def joined(self) -> bool:
+        """A connection has been made."""
+        return self._socket is not None
+
+    def join(self, hello: bytes) -> bool:
+        """Connect, say hello and wait for the host's configuration. False when there is no host."""
+        try:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * 1024 * 1024)
+            connection.connect(self.path)
+            connection.sendall(hello)
+            self._socket = connection
+            config = self.receive()
+            if config is None:
+                return False
+            self.config = config
+            page = config.get("page")
+            if page:
+                handle = os.open(page, os.O_RDWR)
+                try:
+                    self._page = mmap.mmap(handle, mmap.PAGESIZE)
+                finally:
+                    os.close(handle)
+                self._slot = int(config.get("slot", 0))
+            return True
+        except OSError:
+            self._lose()
+            return False
+
+    def attention(self) -> bool:
+        """A request waits. Costs a look at one byte of shared memory."""
+        page = self._page
+        return page is not None and page[self._slot] != 0
+
+    def clear_attention(self) -> None:
+        """Before reading what waits: a request that comes later sets the byte again."""
+        if self._page is not None:
+            self._page[self._slot] = 0
+
+    def send(self, packet: bytes) -> None:
+        """Send now, or after the packets that still wait for their numbers."""
+        if self._queue:
+            self._queue.append((None, packet))
+            self.settle(wait=False)
+        else:
+            self._write(packet)
+
+    def send_later(self, ready: Callable[[bool], bytes | None]) -> None:
+        """Send what `ready(wait)` returns once it returns something; `wait` True allows it to block for it."""
+        self._queue.append((ready, b""))
+        self.settle(wait=False)
+
+    def settle(self, wait: bool) -> None:
+        """Send every queued packet whose numbers have arrived; with `wait`, all of them."""
+        queue = self._queue
+        while queue:
+            ready, packet = queue[0]
+            if ready is not None:
+                made = ready(wait or len(queue) > 512)
+                if made is None:
+                    return
+                packet = made
+            queue.popleft()
+            self._write(packet)
+
+    def _write(self, packet: bytes) -> None:
+        connection = self._socket
+        if connection is None or self.dead:
+            return
+        try:
+            connection.sendall(packet, getattr(socket, "MSG_NOSIGNAL", 0))
+        except OSError:
+            self._lose()
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next request, waiting for it; None when the host is gone. Ctrl-C passes through to the person's program."""
+        while True:
+            request = self._next()
+            if request is not None:
+                return request
+            if not self._fill():
+                return None
+
+    def poll(self) -> dict[str, Any] | None:
+        """The next request if one has come."""
+        request = self._next()
+        if request is not None or self._socket is None or self.dead:
+            return request
+        if select.select([self._socket], [], [], 0)[0] and self._fill():
+            return self._next()
+        return None
+
+    def _fill(self) -> bool:
+        connection = self._socket
+        if connection is None or self.dead:
+            return False
+        try:
+            data = connection.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            self._lose()
+            return False
+        self._buffer += data
+        return True
+
+    def _next(self) -> dict[str, Any] | None:
+        buffer = self._buffer
+        if len(buffer) < 4:
+            return None
+        (size,) = _LENGTH.unpack_from(buffer)
+        if len(buffer) < 4 + size:
+            return None
+        raw = bytes(buffer[4 : 4 + size])
+        del buffer[: 4 + size]
+        request = json.loads(raw)
+        return request if isinstance(request, dict) else {}
+
+    def _lose(self) -> None:
+        if self.dead:
+            return
+        self.dead = True
+        self._queue.clear()
+        if self._socket is not None:
+            self._socket.close()
+            try:
+                sys.stderr.write("gradtui: the host is gone; the program goes on unobserved\n")
+            except Exception:
+                pass  # the terminal went with the host
+
+    def forget(self) -> None:
+        """In a forked child: drop the parent's connection without a word to the host."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._page = None
+        self._buffer.clear()
+        self._queue.clear()

@@ -1,0 +1,77 @@
+"""Puts a function of ours in place of one of torch's, and back. Ours runs around the original and leaves no trace in tracebacks."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtui.probe.session import Session
+
+Before = Callable[[FrameType, tuple[Any, ...], dict[str, Any]], Any]
+After = Callable[[Any, Any], None]
+Raised = Callable[[Any, BaseException], None]
+
+
+class Patches:
+    """Attributes replaced, with what they were."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[Any, str, Any, Any]] = []
+
+    def put(self, owner: Any, name: str, replacement: Any) -> None:
+        """Replace `owner.name`; remembers the original."""
+        original = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
+        setattr(owner, name, replacement)
+        self._done.append((owner, name, original, replacement))
+
+    def remove(self) -> None:
+        """Put everything back, except what somebody else has wrapped since."""
+        while self._done:
+            owner, name, original, replacement = self._done.pop()
+            current = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
+            if current is replacement:
+                setattr(owner, name, original)
+
+
+def around(
+    session: Session,
+    hook: str,
+    original: Callable[..., Any],
+    before: Before,
+    after: After,
+    raised: Raised,
+) -> Callable[..., Any]:
+    """A function that calls `before(frame, args, kwargs)`, the original, then `after(token, result)` or `raised(token, error)`.
+
+    `before` may return None: then nothing more is done. Our own faults stay inside; the original's result and exception go
+    through unchanged, and a traceback shows no frame of ours (a bare `raise` adds no entry for the frame that re-raises).
+    """
+    compiling = torch.compiler.is_compiling
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if compiling() or session.silent:
+            return original(*args, **kwargs)
+        token = None
+        with session.ours(hook):
+            token = before(sys._getframe(1), args, kwargs)
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            if error.__traceback__ is not None:
+                error.__traceback__ = error.__traceback__.tb_next
+            if token is not None:
+                with session.ours(hook):
+                    raised(token, error)
+            raise
+        if token is not None:
+            with session.ours(hook):
+                after(token, result)
+        return result
+
+    return wrapper

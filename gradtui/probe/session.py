@@ -1,0 +1,296 @@
+"""The probe of one process: joins the run, keeps the stack of calls in progress, and turns what hooks see into packets."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter, time
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtui.probe import measure
+from gradtui.probe.gate import Gate
+from gradtui.probe.link import Link
+from gradtui.probe.sites import Sites, chain_of, frames_of
+from gradtui.wire.encode import packet
+
+
+class Call:
+    """One gradient call in progress."""
+
+    __slots__ = (
+        "announced", "began", "data", "depth", "file", "id", "kind", "line", "ordinal", "own", "parent", "site", "started",
+    )
+
+    def __init__(self, kind: str, number: int, parent: Call | None, ordinal: int, site: int, depth: int) -> None:
+        self.kind = kind
+        self.id = number
+        self.parent = parent
+        self.ordinal = ordinal
+        self.site = site
+        self.depth = depth
+        self.file = ""
+        self.line = 0
+        self.started = time()
+        self.began = 0.0
+        self.own = 0.0
+        self.announced: Callable[[], None] | None = None
+        """Tells the host that the call has begun, once, when something happens inside it."""
+        self.data: dict[str, Any] = {}
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Call] = []
+        self.busy = False
+
+
+class Session:
+    """One a process. `off` is True when nothing is to be seen or sent any more."""
+
+    def __init__(self, socket_path: str) -> None:
+        self.link = Link(socket_path)
+        self.gate = Gate(self.link, self._answer)
+        self.sites = Sites()
+        self.local = _Local()
+        self.lock = threading.RLock()
+        self.off = False
+        self.joined = False
+        self.counts: dict[str, int] = {}
+        self.own = 0.0
+        """Seconds of our own work so far."""
+        self.answer: Callable[[dict[str, Any]], bytes | None] = lambda request: None
+        self.on_join: list[Callable[[], None]] = []
+        self._calls = 0
+        self._failed: set[str] = set()
+
+    # -- joining --------------------------------------------------------------------------------------------------
+
+    def join(self) -> bool:
+        """Join the run at the first gradient call of the process; False when there is nobody to tell."""
+        if self.joined:
+            return not self.off
+        self.joined = True
+        if not self.link.join(packet(_hello())):
+            self.off = True
+            return False
+        self.gate.configure(self.link.config)
+        for act in self.on_join:
+            act()
+        return True
+
+    def reset_after_fork(self) -> None:
+        """A forked child joins on its own when it makes a gradient call; its parent's connection is not its."""
+        self.link.forget()
+        self.link = Link(self.link.path)
+        self.gate = Gate(self.link, self._answer)
+        self.sites = Sites()
+        self.local = _Local()
+        self.lock = threading.RLock()
+        self.joined = False
+        self.off = False
+        self.counts.clear()
+
+    # -- guarding -------------------------------------------------------------------------------------------------
+
+    @property
+    def silent(self) -> bool:
+        """Inside our own work, or with nobody to tell."""
+        return self.off or self.local.busy or self.link.dead
+
+    @contextmanager
+    def ours(self, hook: str) -> Iterator[None]:
+        """Our own work: a fault of it is told once and goes no further; what the person's program raises passes through."""
+        began = perf_counter()
+        self.local.busy = True
+        try:
+            yield
+        except Exception as error:
+            self.failed(hook, error)
+        finally:
+            self.local.busy = False
+            self.own += perf_counter() - began
+
+    def failed(self, hook: str, error: Exception) -> None:
+        """Tell the host once that a hook failed."""
+        if os.environ.get("GRADTUI_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        if hook in self._failed:
+            return
+        self._failed.add(hook)
+        where = error.__traceback__
+        while where is not None and where.tb_next is not None:
+            where = where.tb_next
+        line = f" at {os.path.basename(where.tb_frame.f_code.co_filename)}:{where.tb_lineno}" if where else ""
+        try:
+            self.emit("ProbeFailed", None, {"hook": hook, "error": f"{type(error).__name__}: {error}{line}"[:500]})
+        except Exception:
+            self.off = True
+
+    # -- calls ----------------------------------------------------------------------------------------------------
+
+    def begin(self, kind: str, frame: FrameType | None, counted: bool = True) -> Call:
+        """A call begins; everything already in progress around it is announced to the host first."""
+        stack = self.local.stack
+        person, framework = chain_of(frame)
+        site = self.sites.number(person, framework)
+        ordinal = 0
+        if counted:
+            ordinal = self.counts[kind] = self.counts.get(kind, 0) + 1
+        self._calls += 1
+        call = Call(kind, self._calls, stack[-1] if stack else None, ordinal, site, len(stack))
+        if person is not None:
+            call.file, call.line = person.f_code.co_filename, person.f_lineno or 0
+        for outer in stack:
+            if outer.announced is not None:
+                announce, outer.announced = outer.announced, None
+                announce()
+        return call
+
+    def stop_if_wanted(self, call: Call, frame: FrameType | None, value: float | None = None) -> None:
+        """Wait at the gate if the run is to stop before this call."""
+        gate = self.gate
+        if self.link.attention():
+            gate.attend()
+        if not gate.armed:
+            return
+        reason = gate.reason(call.kind, call.depth, (call.file, call.line))
+        if not reason:
+            return
+        self._flush_sites()
+        gate.stop(
+            packet(
+                {
+                    "t": "stopped",
+                    "kind": call.kind,
+                    "call": call.id,
+                    "ordinal": call.ordinal,
+                    "depth": call.depth,
+                    "reason": reason,
+                    "s": call.site,
+                    "value": value,
+                    "frames": frames_of(frame),
+                }
+            ),
+            call.depth,
+        )
+
+    def enter(self, call: Call) -> None:
+        """The call runs from here on."""
+        self.local.stack.append(call)
+        call.own = self.own
+        call.began = perf_counter()
+
+    def leave(self, call: Call) -> float:
+        """The call is over; seconds it took, less our own work inside it."""
+        took = perf_counter() - call.began - (self.own - call.own)
+        stack = self.local.stack
+        while stack:
+            if stack.pop() is call:
+                break
+        return max(took, 0.0)
+
+    def inside(self, kind: str) -> Call | None:
+        """The innermost call of that kind in progress in this thread."""
+        for call in reversed(self.local.stack):
+            if call.kind == kind:
+                return call
+        return None
+
+    # -- telling --------------------------------------------------------------------------------------------------
+
+    def emit(
+        self,
+        kind: str,
+        call: Call | None,
+        fields: dict[str, Any],
+        arrays: Mapping[str, Any] | None = None,
+        duration: float = 0.0,
+        ordinal: int | None = None,
+    ) -> None:
+        """Send a fact now."""
+        self._flush_sites()
+        self.link.send(self.fact(kind, call, fields, arrays, duration, ordinal))
+
+    def fact(
+        self,
+        kind: str,
+        call: Call | None,
+        fields: dict[str, Any],
+        arrays: Mapping[str, Any] | None = None,
+        duration: float = 0.0,
+        ordinal: int | None = None,
+    ) -> bytes:
+        """A fact as a packet."""
+        header: dict[str, Any] = {"t": "event", "k": kind}
+        if call is not None:
+            header["call"] = call.id
+            header["parent"] = call.parent.id if call.parent is not None else 0
+            header["ordinal"] = call.ordinal if ordinal is None else ordinal
+            header["time"] = call.started
+            header["duration"] = duration
+            header["s"] = call.site
+        else:
+            header["time"] = time()
+            header["s"] = 0
+        header.update(fields)
+        return packet(header, arrays)
+
+    def emit_measured(
+        self,
+        tensors: Sequence[torch.Tensor],
+        build: Callable[[list[float]], Sequence[bytes]],
+    ) -> None:
+        """Send what `build` makes of the tensors' norms: at once on CPU; on accelerators when the numbers have arrived."""
+        self._flush_sites()
+        if measure.synchronous(tensors):
+            for made in build(measure.norms(tensors)):
+                self.link.send(made)
+            return
+        pending = measure.Pending(tensors)
+
+        def ready(wait: bool) -> bytes | None:
+            if not wait and not pending.ready():
+                return None
+            return b"".join(build(pending.values()))
+
+        self.link.send_later(ready)
+
+    def _flush_sites(self) -> None:
+        fresh = self.sites.fresh
+        if fresh:
+            for described in fresh:
+                self.link.send(packet(described))
+            fresh.clear()
+
+    def _answer(self, request: dict[str, Any]) -> bytes | None:
+        return self.answer(request)
+
+
+def _hello() -> dict[str, Any]:
+    rank, world = 0, 1
+    for variable in ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"):
+        if os.environ.get(variable, "").isdigit():
+            rank = int(os.environ[variable])
+            break
+    if os.environ.get("WORLD_SIZE", "").isdigit():
+        world = int(os.environ["WORLD_SIZE"])
+    return {
+        "t": "hello",
+        "pid": os.getpid(),
+        "ppid": os.getppid(),
+        "rank": rank,
+        "world_size": world,
+        "argv": [str(part) for part in sys.argv],
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "torch": str(torch.__version__),
+        "time": time(),
+    }

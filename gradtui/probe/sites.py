@@ -1,0 +1,129 @@
+"""Which line of the person's program made a call: walks frames, never reads source (the host does that)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+_TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_EXAMPLES = os.path.join(_OURS, "examples") + os.sep
+_PATHS = sysconfig.get_paths()
+_STDLIB = tuple({os.path.abspath(_PATHS[key]) + os.sep for key in ("stdlib", "platstdlib") if key in _PATHS})
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+OURS, TORCH, STDLIB, INSTALLED, PERSON = range(5)
+"""Whose code a frame runs."""
+
+_kinds: dict[str, int] = {}
+
+
+def owner_of(filename: str) -> int:
+    """Whose file this is."""
+    kind = _kinds.get(filename)
+    if kind is None:
+        kind = _kinds[filename] = _owner_of(filename)
+    return kind
+
+
+def _owner_of(filename: str) -> int:
+    path = filename if filename.startswith("<") else os.path.abspath(filename)
+    if path.startswith(_OURS) and not path.startswith(_EXAMPLES):
+        return OURS
+    if path.startswith(_TORCH) or filename.startswith(("<eval_with_key>", "<__array_function__", "<frozen")):
+        return TORCH
+    if any(part in path for part in _INSTALLED):
+        return INSTALLED
+    if path.startswith(_STDLIB):
+        return STDLIB
+    return PERSON
+
+
+def chain_of(frame: FrameType | None) -> tuple[FrameType | None, FrameType | None]:
+    """The person's frame behind a call, and the first frame of a framework in between (None when the person called torch directly).
+
+    Without any frame of the person's (a module run from site-packages), the outermost installed frame that is `__main__`,
+    else the first installed one, stands for it.
+    """
+    first: FrameType | None = None
+    main: FrameType | None = None
+    while frame is not None:
+        kind = owner_of(frame.f_code.co_filename)
+        if kind == PERSON:
+            return frame, first
+        if kind == INSTALLED:
+            first = first or frame
+            if frame.f_globals.get("__name__") == "__main__":
+                main = frame
+        frame = frame.f_back
+    return (main or first), (first if main is not None and main is not first else None)
+
+
+class Sites:
+    """Numbers call sites: one for each place in the bytecode that makes calls."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[CodeType, int, CodeType | None, int], int] = {}
+        self.fresh: list[dict[str, Any]] = []
+        """Descriptions of sites numbered since the last look, to be sent before an event refers to them."""
+
+    def number(self, person: FrameType | None, framework: FrameType | None) -> int:
+        """The site's number, from 1; 0 when nobody's frame is known."""
+        if person is None:
+            return 0
+        key = (person.f_code, person.f_lasti, framework.f_code if framework else None, framework.f_lasti if framework else 0)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers) + 1
+            self.fresh.append(_describe(number, person, framework))
+        return number
+
+
+def _span(frame: FrameType) -> tuple[int, int, int, int]:
+    """(line, end line, column, end column) of the instruction a frame is at; columns -1 where Python does not keep them."""
+    line = frame.f_lineno or 0
+    if sys.version_info >= (3, 11):
+        index = frame.f_lasti // 2
+        for position, (start, end, column, end_column) in enumerate(frame.f_code.co_positions()):
+            if position == index and start is not None:
+                return start, end or start, -1 if column is None else column, -1 if end_column is None else end_column
+    return line, line, -1, -1
+
+
+def _describe(number: int, person: FrameType, framework: FrameType | None) -> dict[str, Any]:
+    start, end, column, end_column = _span(person)
+    code = person.f_code
+    described: dict[str, Any] = {
+        "t": "site",
+        "id": number,
+        "file": code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename),
+        "line": person.f_lineno or start,
+        "span": [start, end, column, end_column],
+        "function": getattr(code, "co_qualname", code.co_name),
+        "first": code.co_firstlineno,
+    }
+    if framework is not None:
+        start, end, column, end_column = _span(framework)
+        described["framework"] = {
+            "file": framework.f_code.co_filename,
+            "line": framework.f_lineno or start,
+            "span": [start, end, column, end_column],
+            "function": getattr(framework.f_code, "co_qualname", framework.f_code.co_name),
+        }
+    return described
+
+
+def frames_of(frame: FrameType | None, limit: int = 32) -> list[tuple[str, int, str]]:
+    """The person's frames, innermost first: (file, line, function)."""
+    found: list[tuple[str, int, str]] = []
+    while frame is not None and len(found) < limit:
+        code = frame.f_code
+        if owner_of(code.co_filename) == PERSON:
+            found.append((code.co_filename, frame.f_lineno or 0, getattr(code, "co_qualname", code.co_name)))
+        frame = frame.f_back
+    return found
