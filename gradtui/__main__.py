@@ -1,0 +1,5 @@
+"""`python -m gradtui`."""
+
+from gradtui.commands import main
+
+main()

@@ -1,0 +1,47 @@
+"""`gradtui run`: step through a training program in the terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gradtui.commands.program import ProgramCommand, launch_of, program_options
+from gradtui.errors import UsageError
+
+
+@click.command("run", cls=ProgramCommand)
+@program_options
+@click.option("--watch", type=click.Choice(["params"]), default="params", hidden=True)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    program: tuple[str, ...],
+    module: str | None,
+    example: str | None,
+    python: str | None,
+    watch: str,
+    ascii_only: bool,
+) -> int:
+    """Step through a training program in the terminal.
+
+    The program runs unmodified, in its own interpreter, and stops before each backward, optimizer.step and zero_grad.
+    Everything after its name belongs to it. gradtui ends with the program's own exit code.
+
+    \b
+      gradtui run train.py --epochs 3
+      gradtui run -m pkg.train --lr 0.1
+      gradtui run -- torchrun --nproc-per-node 2 train.py
+      gradtui run --example gan
+    """
+    launch = launch_of(ctx, program, module, example, python)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("run needs a terminal; without one use: gradtui check …")
+    from gradtui.host.runs import new_run, start_host
+
+    directory = new_run()
+    start_host(directory, launch, {}, (24, 80), watch)
+    from gradtui.tui import ScreenSettings, open_screen
+
+    return open_screen(directory, settings=ScreenSettings(ascii=ascii_only))

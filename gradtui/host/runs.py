@@ -1,0 +1,68 @@
+"""Where runs live on disk, and how the host of a new one is started. Keeps the newest few."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from gradtui.host.launch import Launch
+
+KEPT = 20
+"""Runs that stay on disk; older ones are removed when a new one starts."""
+
+
+def runs_directory() -> Path:
+    """The folder of all runs: `$XDG_STATE_HOME/gradtui/runs`, or one below the temporary folder where that path is too long for a socket."""
+    path = Path(platformdirs.user_state_path("gradtui")) / "runs"
+    if len(str(path)) > 70:
+        path = Path(tempfile.gettempdir()) / f"gradtui-{os.getuid()}" / "runs"
+    return path
+
+
+def new_run() -> Path:
+    """A fresh folder for a run, for this user alone."""
+    base = runs_directory()
+    base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _prune(base)
+    stamp = datetime.now().strftime("%m%d-%H%M%S")
+    path = base / f"{stamp}-{os.getpid()}"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def _prune(base: Path) -> None:
+    old = sorted((p for p in base.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime)[:-KEPT]
+    for path in old:
+        if not (path / "client.sock").exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def start_host(directory: Path, launch: Launch, settings: dict[str, Any], size: tuple[int, int], watch: str) -> None:
+    """Start the host in a session of its own: it outlives us and our terminal."""
+    orders = {"launch": asdict(launch), "settings": settings, "size": size, "watch": watch, "stop_first": True}
+    (directory / "orders.json").write_text(json.dumps(orders))
+    with (directory / "host.log").open("wb") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "gradtui.host", str(directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=os.getcwd(),
+            env=_environment(),
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with gradtui importable whatever the working directory."""
+    return dict(os.environ)
