@@ -1,1 +1,8 @@
-"""The ledger: a pure fold over events that knows, for every parameter, what its gradient is made of. No I/O, no clock, no torch."""
+"""Events folded into the state of every gradient; pure."""
+
+from gradtui.ledger.change import Change
+from gradtui.ledger.ledger import Ledger
+from gradtui.ledger.run import RunLedger
+from gradtui.ledger.snapshot import restore, snapshot
+
+__all__ = ["Change", "Ledger", "RunLedger", "restore", "snapshot"]

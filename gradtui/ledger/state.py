@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from gradtui.events import CallSite, OptimizerInfo, ParameterInfo
 
@@ -19,8 +20,7 @@ HISTORY = 32
 """Backward norms kept for a trend."""
 
 
-@dataclass(slots=True)
-class Contribution:
+class Contribution(msgspec.Struct, gc=False):
     """What one backward added to one parameter's gradient."""
 
     seq: int
@@ -37,7 +37,7 @@ class Contribution:
     """Norm of the sum before; -1.0 when there was no gradient."""
     after: float
     """Norm of the sum after."""
-    cosine: float | None
+    cosine: float | None = None
     """Between what was added and the sum before, from the three norms; None without a sum before or when not measured."""
     finite: bool = True
     scale: float = 1.0
@@ -46,8 +46,7 @@ class Contribution:
     """Event of the first step (or hand-written update) that consumed it; 0 while none has."""
 
 
-@dataclass(slots=True)
-class Clear:
+class Clear(msgspec.Struct, frozen=True, gc=False):
     """When a gradient was last cleared, how and by whom."""
 
     seq: int
@@ -58,8 +57,7 @@ class Clear:
     owner: str
 
 
-@dataclass(slots=True)
-class ParameterState:
+class ParameterState(msgspec.Struct):
     """One parameter and its gradient, now."""
 
     info: ParameterInfo
@@ -67,7 +65,7 @@ class ParameterState:
     norm: float = 0.0
     """Last known norm of `.grad`; 0.0 when there is none; NaN when unknown."""
     finite: bool = True
-    contributions: list[Contribution] = field(default_factory=list)
+    contributions: list[Contribution] = msgspec.field(default_factory=list)
     """Since it was last cleared, oldest first, at most KEPT_CONTRIBUTIONS."""
     folded: int = 0
     """Older contributions since then that are no longer kept."""
@@ -87,27 +85,95 @@ class ParameterState:
     """Event of the last hand-made edit (GradsEdited) since it was last cleared; 0 for none."""
     backwards: int = 0
     """Contributions received in the whole run."""
-    history: deque[float] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    history: deque[float] = msgspec.field(default_factory=lambda: deque(maxlen=HISTORY))
     """Norm of `.grad` after each of its last backwards, oldest first."""
+    unused: int = 0
+    """How many of the newest contributions no step (or hand-written update) has consumed yet."""
+    waiting: int = 0
+    """How many of the newest contributions no optimizer step has consumed yet. A hand-written update of a parameter that an
+    optimizer owns (SAM's ascent, weight clipping) uses contributions, but they still wait for the step."""
+    stale: int = 0
+    """Event of the backward that added onto this gradient after a step had used it, with nothing between to excuse it; 0 for none."""
+    stepped_by: tuple[int, ...] = ()
+    """Optimizers whose step used this gradient since a backward last wrote to it (0: a hand-written update)."""
+    spent_by: int = 0
+    """Optimizer whose step used it last; 0: a hand-written update, or none."""
+    own_making: int = 0
+    """Event at which the program put a gradient that is not a scaled copy of the old one here, since the last step; 0 for none."""
+    last_backward: int = 0
+    """Event of its last contribution; 0 for none."""
+    steps: int = 0
+    """Steps (or hand-written updates) that consumed it in the whole run."""
 
 
-@dataclass(slots=True)
-class OptimizerState:
+class BackwardRecord(msgspec.Struct):
+    """One backward and what became of its contributions."""
+
+    seq: int
+    call: int
+    ordinal: int
+    site: CallSite | None
+    loss: str
+    value: float | None = None
+    value_finite: bool = True
+    parameters: tuple[int, ...] = ()
+    """All parameters it wrote to, in backward order."""
+    owned: int = 0
+    """How many of them an optimizer owned then."""
+    used: int = 0
+    """Contributions consumed by a step or a hand-written update."""
+    cleared: int = 0
+    """Contributions cleared unused."""
+    cleared_owned: int = 0
+    first_clear: tuple[int, int] = (0, 0)
+    """(event, ordinal) of the first call that cleared some of it unused."""
+    first_clear_site: CallSite | None = None
+    used_by: int = 0
+    """First event that consumed some of it; 0 for none."""
+    used_by_optimizer: int = 0
+    owners: tuple[int, ...] = ()
+    """Optimizers that own some of its parameters."""
+    inputs: bool = False
+    """It also reached a plain tensor that no optimizer owns (an input being attacked or explained)."""
+    finite: bool = True
+    """Everything it contributed was finite."""
+    scale: float = 1.0
+    divisor: float = 1.0
+    reduction: str = ""
+    root: str = ""
+    training: str = ""
+    nodes: int = 0
+    parent: int = 0
+
+    @property
+    def pending(self) -> int:
+        """Contributions that are neither consumed nor cleared yet."""
+        return len(self.parameters) - self.used - self.cleared
+
+
+class OptimizerState(msgspec.Struct):
     """One optimizer, now."""
 
     info: OptimizerInfo
-    window: list[int] = field(default_factory=list)
+    window: list[int] = msgspec.field(default_factory=list)
     """Ordinals of the backwards that contributed to its parameters since its last step (at most 4,096 kept)."""
-    windows: deque[int] = field(default_factory=lambda: deque(maxlen=1000))
+    windows: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=1000))
     """Sizes of its accumulation windows: backwards that went into each of its steps."""
     steps: int = 0
     last_step: int = 0
     """Event of its last step; 0 for none."""
     lr: tuple[float, ...] = ()
+    site: CallSite | None = None
+    """Line of its last step."""
+    seen: int = 0
+    """Event at which it was first met."""
+    empty_steps: int = 0
+    """Steps at which none of its parameters held a gradient, or all held exact zeros that nothing had been added to."""
+    skipped: int = 0
+    """Steps that a GradScaler skipped in a row, up to now."""
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(msgspec.Struct):
     """Calls seen in one process, by kind."""
 
     backward: int = 0
@@ -121,3 +187,25 @@ class Counts:
     scheduler: int = 0
     parameters_edited: int = 0
     """Hand-written updates."""
+
+
+class LineTally(msgspec.Struct):
+    """How often one line made a call of one kind, and what it was made on."""
+
+    site: CallSite | None
+    count: int = 0
+    first: int = 0
+    """Ordinal of the first."""
+    detail: dict[str, int] = msgspec.field(default_factory=dict)
+    """How often each variety was seen: an optimizer's name, a limit, how gradients were cleared (at most 40)."""
+
+
+class OpenClosure(msgspec.Struct):
+    """A step(closure) in progress."""
+
+    call: int
+    optimizer: int
+    seq: int
+    evaluation: int = 0
+    sites: list[tuple[str, int]] = msgspec.field(default_factory=list)
+    """Lines whose backward ran in this evaluation."""

@@ -1,0 +1,166 @@
+"""A backward whose every contribution was cleared before anything used it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradtui import events as ev
+from gradtui.ledger import Change, Ledger
+from gradtui.ledger.state import BackwardRecord
+from gradtui.rules.finding import Evidence, Finding
+from gradtui.rules.rule import Ending, Fault, Rule, Said, line_key
+from gradtui.rules.wording import call, line, loss_of, plural, them
+
+MEASURING = 16
+"""Backwards thrown away for each step that follows, above which the program measures gradients (Fisher information, norms)
+and does not train with that line."""
+
+
+class GradientDiscarded(Rule):
+    """Gradients were computed and then cleared before any step used them.
+
+    What it means: everything one `backward()` added was wiped by `zero_grad()` (or by hand) and no step, no hand-written
+    update ever read it.
+
+    Why it matters: that loss, or those micro-batches, have no effect on the model at all; only the time is spent.
+
+    What to do: clear once per step, before the first backward of the window or after the step; never between a backward
+    and the step that should use it, between two losses of one step, or inside the micro-batch loop.
+    """
+
+    slug = "gradient-discarded"
+    severity = "error"
+
+    def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
+        event = change.event
+        if change.discarded and isinstance(event, ev.GradsZeroed):
+            for record in change.discarded:
+                if self._counts(record, change, ledger):
+                    yield from self._suspect(record, change, ledger)
+        elif isinstance(event, ev.OptimizerStepped) and self.faults:
+            yield from self._judge(change, ledger)
+
+    def _counts(self, record: BackwardRecord, change: Change, ledger: Ledger) -> bool:
+        """It is a loss: nobody skipped a bad step, attacked an input, or wanted no update at all."""
+        if record.inputs or not record.finite or change.poisoned_cleared:
+            return False
+        if not record.owned:
+            return False
+        return bool(record.parameters)
+
+    def _suspect(self, record: BackwardRecord, change: Change, ledger: Ledger) -> Iterator[Finding]:
+        event = change.event
+        site = record.first_clear_site or event.site
+        key = f"{line_key(site)} {line_key(record.site)}"
+        fault = self.fault(key, "zero_grad", record.first_clear[1] or event.ordinal, record.first_clear[0], site)
+        facts = fault.facts
+        facts["waiting"] = facts.get("waiting", 0) + 1
+        facts["all"] = facts.get("all", 0) + 1
+        facts["clipped"] = facts.get("clipped", 0) + change.clipped_cleared
+        facts["in window"] = max(facts.get("in window", 0), 1)
+        if fault.facts.get("owner id") is None and record.owners:
+            facts["owner id"] = record.owners[0]
+        fault.words["loss"] = record.loss
+        fault.words["owners"] = " ".join(map(str, record.owners))
+        fault.seq = event.seq
+        if id(record.parameters) != fault.merged:
+            fault.merged = id(record.parameters)
+            fault.add(record.parameters)
+        fault.relate(record.site)
+        if fault.status == "suspected":
+            yield from self.tell(fault, ledger)
+
+    def _judge(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
+        """A step of an optimizer whose gradients were thrown away: what came of it?"""
+        assert change.optimizer is not None
+        number = str(change.optimizer.info.id)
+        for fault in self.faults.values():
+            waiting = fault.facts.get("waiting", 0)
+            if not waiting or number not in fault.words["owners"].split():
+                continue
+            fault.facts["waiting"] = 0
+            if change.by_hand:
+                fault.facts["excused"] = fault.facts.get("excused", 0) + waiting
+                fault.become("withdrawn")
+                yield from self.tell(fault, ledger)
+                continue
+            self._weigh(fault, int(waiting), change)
+            if fault.status == "confirmed":
+                yield from self.tell(fault, ledger)
+
+    def _weigh(self, fault: Fault, waiting: int, change: Change) -> None:
+        facts = fault.facts
+        facts["steps"] = facts.get("steps", 0) + 1
+        fault.count += waiting
+        gaps = fault.words.setdefault("gaps", "")
+        fault.words["gaps"] = (gaps + f" {waiting}")[-200:]
+        same_line = any(_same_backward(record, fault) for record in change.window)
+        facts["same"] = facts.get("same", 0) + same_line
+        facts["empty"] = facts.get("empty", 0) + (not change.consumed)
+        fault.relate(change.event.site)
+        per_step = facts["all"] / facts["steps"]
+        certain = facts["empty"] > 0 or (facts["same"] > 0 and fault.count >= 2) or facts["steps"] >= 3
+        if certain and (facts["same"] or facts["empty"] or per_step <= MEASURING):
+            fault.become("confirmed")
+
+    def finish(self, ledger: Ledger, ending: Ending) -> None:
+        for fault in self.faults.values():
+            facts = fault.facts
+            owner = ledger.optimizers.get(int(facts.get("owner id", 0)))
+            if fault.status == "suspected" and owner is not None and not owner.steps and facts["all"] >= 2:
+                fault.count = int(facts["all"])
+                fault.words["never"] = owner.info.name
+                fault.become("confirmed")
+                for tally in ledger.lines["scheduler"].values():
+                    fault.relate(tally.site)
+            elif fault.status == "confirmed" and self._guarded(fault, ledger):
+                fault.become("confirmed", "info")
+            elif fault.status == "suspected":
+                fault.become("withdrawn")
+
+    def _guarded(self, fault: Fault, ledger: Ledger) -> bool:
+        """The program looks at each gradient and decides now and then not to step (a spike, an opponent grown too strong)."""
+        facts = fault.facts
+        if facts["empty"] or not facts["same"]:
+            return False
+        seen = ledger.lines["backward"].values()
+        total = sum(tally.count for tally in seen if any(_line_of(tally.site) == r for r in _backwards_of(fault)))
+        if facts["clipped"] >= facts["all"] and facts["all"] * 4 <= total:
+            return True
+        gaps = [int(gap) for gap in fault.words.get("gaps", "").split()]
+        uneven = len(set(gaps)) > 2 and facts["all"] * 2 <= total
+        return uneven and facts["steps"] >= 4
+
+    def describe(self, fault: Fault, ledger: Ledger) -> Said:
+        loss = loss_of(fault.words.get("loss", ""))
+        backward = fault.related[0] if fault.related else None
+        count = fault.count or int(fault.facts.get("all", 1))
+        message = (
+            f"{call(fault.site, 'A clear')} wiped the gradients of {loss} for {them(fault.ids, ledger)} before any step used "
+            f"them ({plural(count, 'backward')} lost)."
+        )
+        never = fault.words.get("never")
+        if never:
+            message += f" `{never}` never stepped in the whole run."
+            fix = f"Call `{never}.step()` after the backward at {line(backward)}."
+        elif fault.facts.get("empty"):
+            fix = f"Move the clear at {line(fault.site)} before the backward at {line(backward)}, so that it does not stand between backward and step."
+        else:
+            fix = f"Clear once per step: move or remove the clear at {line(fault.site)}."
+        evidence = (
+            Evidence("backwards thrown away", f"{int(fault.facts.get('all', 1)):,}", "0"),
+            Evidence("of their contributions used", "0", "at least 1"),
+        )
+        return Said(message, fix, evidence)
+
+
+def _same_backward(record: BackwardRecord, fault: Fault) -> bool:
+    return line_key(record.site) in fault.key.split(" ")[-1:] or line_key(record.site) == _backwards_of(fault)[0]
+
+
+def _backwards_of(fault: Fault) -> list[str]:
+    return [line_key(fault.related[0])] if fault.related else ["?"]
+
+
+def _line_of(site: object) -> str:
+    return line_key(site)  # type: ignore[arg-type]
