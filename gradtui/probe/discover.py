@@ -85,8 +85,8 @@ class Discovery:
         for entry in record.entries:
             entry.owners -= 1
         members = [p for group in optimizer.param_groups for p in group["params"]]
-        record.signature = signature
         self.meet(members, frame, 0)
+        record.signature = signature
         record.entries = [entry for p in members if (entry := self.registry.get(p)) is not None]
         for entry in record.entries:
             entry.owners += 1

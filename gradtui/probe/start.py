@@ -53,10 +53,11 @@ class Probe:
 
     def _tell_again(self) -> None:
         """A forked child knows leaves that its host has not heard of from it."""
-        self.discovery.tell(list(self.registry.tracked))
+        if self.registry.tracked:
+            self.discovery.tell(list(self.registry.tracked))
         for record in self.discovery.optimizers.values():
             optimizer = record.ref()
-            if optimizer is not None:
+            if optimizer is not None and record.signature:
                 self.discovery.tell_optimizer(record, optimizer)
 
 
