@@ -44,4 +44,4 @@ def command(
     start_host(directory, launch, {}, (24, 80), watch)
     from gradtui.tui import ScreenSettings, open_screen
 
-    return open_screen(directory, settings=ScreenSettings(ascii=ascii_only))
+    return open_screen(directory, settings=ScreenSettings(ascii=ascii_only, script=launch.script))

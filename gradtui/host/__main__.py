@@ -14,7 +14,7 @@ from gradtui.errors import GradtuiError
 from gradtui.host.launch import Launch
 from gradtui.host.run import Run, Steering
 from gradtui.host.server import Server
-from gradtui.rules.judge import JudgeSettings
+from gradtui.rules.settings import JudgeSettings, thresholds_from
 
 _WAIT_FOR_CLIENT = 30.0
 """Seconds that an ended run waits for the client that started it."""
@@ -23,7 +23,7 @@ _WAIT_FOR_CLIENT = 30.0
 async def serve(directory: Path, orders: dict[str, Any]) -> None:
     """Run the program and serve clients until the program has ended and the last client has left."""
     steering = Steering(stop_first=bool(orders.get("stop_first", True)), free=False, watch=orders.get("watch", "params"))
-    run = Run(directory, JudgeSettings.from_dict(orders.get("settings") or {}), steering, record=True)
+    run = Run(directory, _settings(orders.get("settings") or {}), steering, record=True)
     server = Server(run)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, run.debuggee.signal, signal.SIGTERM)
@@ -40,6 +40,12 @@ async def serve(directory: Path, orders: dict[str, Any]) -> None:
     finally:
         server.close()
         run.close()
+
+
+def _settings(raw: dict[str, Any]) -> JudgeSettings:
+    return JudgeSettings(
+        tuple(raw.get("select") or ()), tuple(raw.get("ignore") or ()), thresholds_from(raw.get("thresholds") or {})
+    )
 
 
 async def _first_client(server: Server) -> None:

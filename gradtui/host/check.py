@@ -13,7 +13,7 @@ from gradtui.host.launch import Launch
 from gradtui.host.run import Ending, Run, Steering
 from gradtui.ledger.run import RunLedger
 from gradtui.rules.finding import Finding
-from gradtui.rules.judge import JudgeSettings
+from gradtui.rules.settings import JudgeSettings
 
 
 @dataclass(frozen=True, slots=True)

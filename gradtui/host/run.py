@@ -10,7 +10,7 @@ import os
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from time import time
@@ -24,7 +24,8 @@ from gradtui.host.process import Debuggee
 from gradtui.host.recorder import Recorder
 from gradtui.host.sources import EditKind, Sources
 from gradtui.rules.finding import Finding
-from gradtui.rules.judge import Judge, JudgeSettings
+from gradtui.rules.judge import Judge
+from gradtui.rules.settings import JudgeSettings
 from gradtui.wire.decode import event_packet
 from gradtui.wire.messages import Breakpoint
 
@@ -434,5 +435,3 @@ def point_fields(point: Breakpoint) -> dict[str, Any]:
         "rule": point.rule,
     }
 
-
-Callback = Callable[[], None]
