@@ -40,6 +40,8 @@ class Change:
     window: tuple[BackwardRecord, ...] = ()
     """The backwards that went into the step (those still kept)."""
     window_size: int = 0
+    weighing: str = ""
+    """For a window of several backwards from one line: their losses were `averaged`, `summed`, or that is `unknown`."""
     fresh_cleared: tuple[int, ...] = ()
     """Cleared while they held contributions that nothing had consumed."""
     poisoned_cleared: bool = False

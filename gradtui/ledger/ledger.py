@@ -19,6 +19,7 @@ from gradtui.ledger.state import (
     OptimizerState,
     ParameterState,
 )
+from gradtui.ledger.windows import weighing
 
 KEPT_BACKWARDS = 4096
 """Newest backwards whose fate is followed."""
@@ -39,6 +40,8 @@ class Ledger:
         self.counts = Counts()
         self.lines: dict[CallKind, dict[tuple[str, int], LineTally]] = {kind: {} for kind in ev.CALL_KINDS}
         """Which lines made which calls."""
+        self.clip_places: dict[str, int] = {}
+        """How often clips came `before step`, `after step` or `inside the window`."""
         self.process: ev.ProcessJoined | None = None
         self.seq = 0
         """Of the last event applied."""
@@ -207,6 +210,8 @@ class Ledger:
         record.loss, record.value, record.value_finite = event.loss, event.value, event.value_finite
         record.scale, record.divisor, record.reduction = event.scale, event.divisor, event.reduction
         record.root, record.training, record.nodes = event.root, event.training, event.nodes
+        record.retain_graph, record.create_graph = event.retain_graph, event.create_graph
+        record.eval_modules, record.reached = event.eval_modules, event.reached
         self._land(event, event.contributions, record, change)
         self._count("backward", event, event.loss)
 
@@ -331,13 +336,22 @@ class Ledger:
         change.window = tuple(backwards[n] for n in optimizer.window if n in backwards)
         optimizer.windows.append(len(optimizer.window))
         optimizer.window = []
+        if len(change.window) > 1:
+            weighed = weighing(change.window, self._edited(event.used))
+            optimizer.averaged[weighed] = optimizer.averaged.get(weighed, 0) + (weighed != "")
+            change.weighing = weighed
         self._consume(event.used, event.seq, event.optimizer, change, closure=event.closure)
         optimizer.steps += 1
+        optimizer.scaled += event.by_scaler
         optimizer.empty_steps += len(change.zeros) == len(event.used)
         optimizer.last_step, optimizer.site = event.seq, event.site
         optimizer.lr = event.lr or optimizer.lr
         optimizer.skipped = 0
         self._count("step", event, optimizer.info.name)
+
+    def _edited(self, numbers: tuple[int, ...]) -> bool:
+        """One of these gradients was changed by hand since it was last cleared."""
+        return any(p is not None and p.edited for p in map(self.parameters.get, numbers))
 
     def _optimizer(self, number: int) -> OptimizerState:
         known = self.optimizers.get(number)
@@ -495,6 +509,9 @@ class Ledger:
 
     def _clipped(self, event: ev.GradsClipped) -> None:
         self._count("clip", event, f"{event.method} {event.limit:g}")
+        waiting = any(p is not None and p.waiting for p in map(self.parameters.get, event.parameters))
+        place = "before step" if waiting else "after step"
+        self.clip_places[place] = self.clip_places.get(place, 0) + 1
         for index, number in enumerate(event.parameters):
             p = self.parameter(number)
             p.clipped = event.seq

@@ -38,6 +38,7 @@ class _Image(msgspec.Struct, array_like=True):
     lines: dict[CallKind, list[LineTally]]
     open_backwards: dict[int, int]
     closures: list[OpenClosure]
+    clip_places: dict[str, int]
 
 
 def _plain(value: Any) -> Any:
@@ -67,6 +68,7 @@ def snapshot(ledger: Ledger) -> bytes:
         {kind: list(lines.values()) for kind, lines in ledger.lines.items()},
         ledger.open_backwards,
         list(ledger.closures.values()),
+        ledger.clip_places,
     )
     return zlib.compress(_encode(image), 1)
 
@@ -87,7 +89,7 @@ def restore(data: bytes) -> Ledger:
     ledger.optimizers = {state.info.id: state for state in image.optimizers}
     ledger.backwards = {record.ordinal: record for record in image.backwards}
     ledger.lines |= {kind: {_key(t): t for t in lines} for kind, lines in image.lines.items()}
-    ledger.open_backwards = image.open_backwards
+    ledger.open_backwards, ledger.clip_places = image.open_backwards, image.clip_places
     ledger.closures = {closure.call: closure for closure in image.closures}
     for state in image.parameters:
         state.history = deque(state.history, maxlen=HISTORY)

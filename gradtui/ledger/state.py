@@ -143,6 +143,10 @@ class BackwardRecord(msgspec.Struct):
     root: str = ""
     training: str = ""
     nodes: int = 0
+    retain_graph: bool = False
+    create_graph: bool = False
+    eval_modules: tuple[str, ...] = ()
+    reached: int = 0
     parent: int = 0
 
     @property
@@ -171,6 +175,10 @@ class OptimizerState(msgspec.Struct):
     """Steps at which none of its parameters held a gradient, or all held exact zeros that nothing had been added to."""
     skipped: int = 0
     """Steps that a GradScaler skipped in a row, up to now."""
+    scaled: int = 0
+    """Steps that a GradScaler made."""
+    averaged: dict[str, int] = msgspec.field(default_factory=dict)
+    """Windows of several backwards by how their losses were weighed: `averaged`, `summed`, `unknown`."""
 
 
 class Counts(msgspec.Struct):
