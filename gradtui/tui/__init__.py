@@ -1,0 +1,23 @@
+"""The screen: a Textual client of one run. The only room that imports textual, and only once a screen is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradtui.tui.settings import ScreenSettings, prepare_environment
+
+__all__ = ["ScreenSettings", "open_screen"]
+
+
+def open_screen(run_dir: Path, *, settings: ScreenSettings | None = None) -> int:
+    """Show the run until the person leaves, and return the exit code to end with: the script's own, or 128 + its signal.
+
+    A crash of the screen prints its traceback and gives 1; a signal that ended the screen gives 128 + that signal.
+    """
+    settings = settings or ScreenSettings()
+    prepare_environment(settings)
+    from gradtui.tui.app import GradtuiApp
+
+    app = GradtuiApp(run_dir, settings)
+    app.run(mouse=settings.mouse)
+    return app.return_code or app.exit_code

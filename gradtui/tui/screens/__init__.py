@@ -1,0 +1,1 @@
+"""What lies over the panes for a moment: help, questions, cards."""

@@ -1,0 +1,196 @@
+"""What this client is doing with a run: how it stands, what the person picked, and the view made of both for the panes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gradtui.events import CallKind
+from gradtui.ledger.state import Counts
+from gradtui.tui.keymap import State
+from gradtui.tui.story import Story, source_on_disk
+from gradtui.tui.view import Selection, SiteMark, SourceText, TensorSight, View
+from gradtui.wire.messages import Breakpoint, Ended, Grown, Message, Running, Stopped, Welcome, Where
+
+EVENTS_AROUND = 80
+"""Lines of the timeline handed to the Events pane on each side of the cursor."""
+
+
+@dataclass
+class Session:
+    """Changed by messages from the host and by the person; `view` makes the frozen picture."""
+
+    script: str = ""
+    story: Story | None = None
+    state: State = "starting"
+    where: tuple[Where, ...] = ()
+    ended: Ended | None = None
+    welcome: Welcome | None = None
+    selection: Selection = Selection()
+    breakpoints: tuple[Breakpoint, ...] = ()
+    tensor: TensorSight = TensorSight()
+    frame: int = 0
+    """Which of the person's frames Source shows; 0 is the innermost."""
+    message: str = ""
+    message_role: str = ""
+    findings_told: int = 0
+    output_told: int = 0
+    stopped_at: int = 0
+    """Event at which the run stopped before this stop."""
+    _last_stop: int = 0
+    _first: SourceText | None = field(default=None, repr=False)
+
+    # -- what the host says
+
+    def greet(self, welcome: Welcome) -> None:
+        """The host has told where the run stands."""
+        self.welcome = welcome
+        self.state, self.where = welcome.state, welcome.where
+        self.script = self.script or script_of(welcome.command)
+        if self.story:
+            self.story.grow(welcome.seq)
+
+    def hear(self, message: Message) -> None:
+        """Take in one message."""
+        match message:
+            case Grown():
+                self._grown(message)
+            case Stopped():
+                self._stopped(message)
+            case Running():
+                self.state, self.where, self.frame = "running", (), 0
+                self.tensor = replace(self.tensor, stale=True)
+            case Ended():
+                self.state, self.where, self.ended = "ended", (), message
+                self._grow(message.seq)
+            case _:
+                pass
+
+    def _grown(self, message: Grown) -> None:
+        self._grow(message.seq)
+        self.findings_told, self.output_told = message.findings, message.output
+        if self.state == "starting" and message.seq:
+            self.state = "running"
+
+    def _stopped(self, message: Stopped) -> None:
+        self.state, self.where, self.frame = "stopped", message.where, 0
+        self.stopped_at, self._last_stop = self._last_stop, message.seq
+        self.message = ""
+        self._grow(message.seq)
+        if self.story and message.where and not self.selection.parameter:
+            self.selection = replace(self.selection, process=message.where[0].process)
+
+    def _grow(self, seq: int) -> None:
+        if self.story:
+            self.story.grow(seq)
+
+    def open_recording(self, meta: dict[str, str], seq: int) -> None:
+        """A run that is over, read from its file."""
+        code, signal = meta.get("exit_code", ""), meta.get("signal", "")
+        self.script = meta.get("script", "") or self.script
+        self.hear(Ended(seq, int(code) if code.lstrip("-").isdigit() else None, int(signal) if signal.isdigit() else None))
+
+    def lost(self) -> None:
+        """The host is gone."""
+        if self.state != "ended":
+            self.state, self.where = "ended", ()
+            self.say("the run's host is gone: the script goes on unobserved; what was recorded is here", "warning")
+
+    def say(self, message: str, role: str = "") -> None:
+        """Put a line in the ticker."""
+        self.message, self.message_role = message, role
+
+    # -- what panes see
+
+    def here(self) -> Where | None:
+        """The call about to run in the process on show."""
+        own = [where for where in self.where if where.process == self.selection.process]
+        return (own or list(self.where) or [None])[0]
+
+    def view(self, round_trip: float = 0.0) -> View:
+        """The picture at the cursor."""
+        story = self.story
+        if story is None:
+            return View(state=self.state, script=self.script, source=self._first_source(), message=self.message, message_role=self.message_role)
+        ledger = story.ledger.processes.get(self.selection.process)
+        live = story.cursor >= story.head
+        events = (*story.rows_before(story.cursor, EVENTS_AROUND), *story.rows_after(story.cursor, EVENTS_AROUND))
+        where = self.here() if live else None
+        draft = View(
+            state=self.state,
+            script=self.script,
+            command=self.welcome.command if self.welcome else (),
+            interpreter=self.welcome.interpreter if self.welcome else "",
+            head=story.head,
+            cursor=story.cursor,
+            where=where,
+            ended=self.ended,
+            parameters=ledger.parameters if ledger else {},
+            optimizers=ledger.optimizers if ledger else {},
+            counts=ledger.counts if ledger else Counts(),
+            processes=tuple(story.ledger.processes),
+            events=events,
+            findings=story.findings_at(story.cursor),
+            breakpoints=self.breakpoints,
+            output=story.output,
+            selection=self._selection(story),
+            tensor=self.tensor,
+            message=self.message,
+            message_role=self.message_role,
+            round_trip=round_trip,
+        )
+        return self._placed(draft, story)
+
+    def _selection(self, story: Story) -> Selection:
+        """With the first parameter picked out until the person picks another."""
+        ledger = story.ledger.processes.get(self.selection.process)
+        if ledger and self.selection.parameter not in ledger.parameters and ledger.parameters:
+            self.selection = replace(self.selection, parameter=next(iter(ledger.parameters)))
+        return self.selection
+
+    def _placed(self, draft: View, story: Story) -> View:
+        """With source, arrow, marks, and what changed."""
+        file, line = self._place(draft)
+        ledger = story.ledger.processes.get(self.selection.process)
+        marks: dict[int, SiteMark] = {}
+        lines: dict[CallKind, dict[tuple[str, int], object]] = dict(ledger.lines) if ledger else {}  # type: ignore[arg-type]
+        for kind, tallies in lines.items():
+            for (name, number), tally in list(tallies.items()):
+                if name == file:
+                    marks[number] = SiteMark(kind, tally.count)  # type: ignore[attr-defined]
+        return replace(
+            draft,
+            source=story.source(file) if file else self._first_source(),
+            line=line,
+            marks=marks,
+            changed=self._changed(draft),
+        )
+
+    def _place(self, draft: View) -> tuple[str, int]:
+        """The file and line that Source is about."""
+        if draft.where and draft.where.frames:
+            frame = draft.where.frames[min(self.frame, len(draft.where.frames) - 1)]
+            return frame.file, frame.line
+        event = draft.event
+        if event and event.file:
+            return event.file, event.line if not draft.live or draft.state == "ended" else 0
+        return self.script, 0
+
+    def _changed(self, draft: View) -> frozenset[int]:
+        if not draft.live:
+            return draft.event.parameters if draft.event else frozenset()
+        rows = [row for row in draft.events[-40:] if row.seq > self.stopped_at] if draft.state == "stopped" else []
+        return frozenset().union(*(row.parameters for row in rows))
+
+    def _first_source(self) -> SourceText | None:
+        if self._first is None and self.script:
+            self._first = source_on_disk(self.script)
+        return self._first
+
+
+def script_of(command: tuple[str, ...]) -> str:
+    """The script in a command line, where one can be told: the first argument that is a file of Python."""
+    for part in command[1:]:
+        if part.endswith(".py") and Path(part).is_file():
+            return str(Path(part).absolute())
+    return ""

@@ -1,0 +1,44 @@
+"""What Textual leaves undone at the end: TERM, HUP and QUIT restore the terminal, and a terminal that is gone ends the app."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import termios
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+LOOK_EVERY = 2.0
+"""Seconds between looks at the terminal: with HUP ignored, a lost terminal would cost a whole core."""
+
+
+class TerminalWatch:
+    """Ends the app in good order on a signal, or when its terminal vanishes."""
+
+    def __init__(self, app: App[int]) -> None:
+        self._app = app
+
+    def start(self) -> None:
+        """Install; call once the app runs."""
+        loop = asyncio.get_running_loop()
+        for number in SIGNALS:
+            try:
+                loop.add_signal_handler(number, self._leave, 128 + number)
+            except (RuntimeError, ValueError):
+                return  # not in the main thread: a test
+        if sys.__stdin__ is not None and sys.__stdin__.isatty():
+            self._app.set_interval(LOOK_EVERY, self._look)
+
+    def _leave(self, code: int) -> None:
+        self._app.exit(return_code=code)
+
+    def _look(self) -> None:
+        assert sys.__stdin__ is not None
+        try:
+            termios.tcgetattr(sys.__stdin__.fileno())
+        except (termios.error, OSError):
+            self._leave(128 + signal.SIGHUP)

@@ -1,0 +1,1 @@
+"""Widgets that panes and the frame of the screen are made of."""
