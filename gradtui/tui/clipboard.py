@@ -36,7 +36,9 @@ def sequence(data: bytes, inside_screen: bool = False) -> str:
 
 def _to_tmux(data: bytes) -> bool:
     try:
-        done = subprocess.run(["tmux", "load-buffer", "-w", "-"], input=data, capture_output=True, timeout=2, check=False)
+        done = subprocess.run(
+            ["tmux", "load-buffer", "-w", "-"], input=data, capture_output=True, timeout=2, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0

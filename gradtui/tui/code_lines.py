@@ -15,7 +15,7 @@ def coloured(text: str) -> tuple[tuple[Span, ...], ...]:
     """One tuple of spans a line; never raises, whatever the text is."""
     if len(text) > _TOO_LONG:
         return tuple(((printable(row.expandtabs(4)), ""),) for row in text.split("\n"))
-    from pygments.lexers.python import PythonLexer
+    from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
 
     rows: list[tuple[Span, ...]] = []
     current: list[Span] = []

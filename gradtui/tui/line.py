@@ -27,8 +27,8 @@ class Line:
 
 BLANK = Line()
 
-_CONTROLS = {code: "·" for code in (*range(32), 127, *range(128, 160))} | {9: " "}
-_UNPRINTABLE = _CONTROLS | {code: "?" for code in range(0xD800, 0xE000)} | dict.fromkeys(range(0x202A, 0x202F), "·")
+_CONTROLS = dict.fromkeys((*range(32), 127, *range(128, 160)), "·") | {9: " "}
+_UNPRINTABLE = _CONTROLS | dict.fromkeys(range(55296, 57344), "?") | dict.fromkeys(range(0x202A, 0x202F), "·")
 
 
 def printable(text: str) -> str:

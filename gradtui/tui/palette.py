@@ -235,14 +235,24 @@ DARK = Palette(
     "dark",
     _DARK,
     "#1c1c1c",
-    {"select": "#ffffff on #005f87", "select-idle": "on #303030", "current": "#ffd75f on #3a3a3a", "chrome": "on #262626"},
+    {
+        "select": "#ffffff on #005f87",
+        "select-idle": "on #303030",
+        "current": "#ffd75f on #3a3a3a",
+        "chrome": "on #262626",
+    },
     _HEAT_DARK,
 )
 LIGHT = Palette(
     "light",
     _LIGHT,
     "#ffffff",
-    {"select": "#000000 on #afd7ff", "select-idle": "on #eeeeee", "current": "#000000 on #ffd75f", "chrome": "on #eeeeee"},
+    {
+        "select": "#000000 on #afd7ff",
+        "select-idle": "on #eeeeee",
+        "current": "#000000 on #ffd75f",
+        "chrome": "on #eeeeee",
+    },
     _HEAT_LIGHT,
     dark=False,
 )
@@ -250,14 +260,27 @@ CONTRAST = Palette(
     "contrast",
     _CONTRAST,
     "#000000",
-    {"select": "bold #000000 on #ffffff", "select-idle": "on #303030", "current": "bold #000000 on #ffd75f", "chrome": "on #000000"},
+    {
+        "select": "bold #000000 on #ffffff",
+        "select-idle": "on #303030",
+        "current": "bold #000000 on #ffd75f",
+        "chrome": "on #000000",
+    },
     _HEAT_DARK,
 )
 ANSI = Palette(
-    "ansi", _ANSI, "default", {"select": "reverse", "select-idle": "underline", "current": "reverse", "chrome": ""}, native=True
+    "ansi",
+    _ANSI,
+    "default",
+    {"select": "reverse", "select-idle": "underline", "current": "reverse", "chrome": ""},
+    native=True,
 )
 NONE = Palette(
-    "none", _NONE, "default", {"select": "reverse", "select-idle": "underline", "current": "reverse", "chrome": ""}, native=True
+    "none",
+    _NONE,
+    "default",
+    {"select": "reverse", "select-idle": "underline", "current": "reverse", "chrome": ""},
+    native=True,
 )
 
 PALETTES = {palette.name: palette for palette in (DARK, LIGHT, CONTRAST, ANSI, NONE)}

@@ -26,9 +26,9 @@ class Session:
     where: tuple[Where, ...] = ()
     ended: Ended | None = None
     welcome: Welcome | None = None
-    selection: Selection = Selection()
+    selection: Selection = field(default_factory=Selection)
     breakpoints: tuple[Breakpoint, ...] = ()
-    tensor: TensorSight = TensorSight()
+    tensor: TensorSight = field(default_factory=TensorSight)
     frame: int = 0
     """Which of the person's frames Source shows; 0 is the innermost."""
     message: str = ""
@@ -88,7 +88,9 @@ class Session:
         """A run that is over, read from its file."""
         code, signal = meta.get("exit_code", ""), meta.get("signal", "")
         self.script = meta.get("script", "") or self.script
-        self.hear(Ended(seq, int(code) if code.lstrip("-").isdigit() else None, int(signal) if signal.isdigit() else None))
+        self.hear(
+            Ended(seq, int(code) if code.lstrip("-").isdigit() else None, int(signal) if signal.isdigit() else None)
+        )
 
     def lost(self) -> None:
         """The host is gone."""
@@ -105,13 +107,19 @@ class Session:
     def here(self) -> Where | None:
         """The call about to run in the process on show."""
         own = [where for where in self.where if where.process == self.selection.process]
-        return (own or list(self.where) or [None])[0]
+        return next(iter((*own, *self.where)), None)
 
     def view(self, round_trip: float = 0.0) -> View:
         """The picture at the cursor."""
         story = self.story
         if story is None:
-            return View(state=self.state, script=self.script, source=self._first_source(), message=self.message, message_role=self.message_role)
+            return View(
+                state=self.state,
+                script=self.script,
+                source=self._first_source(),
+                message=self.message,
+                message_role=self.message_role,
+            )
         ledger = story.ledger.processes.get(self.selection.process)
         live = story.cursor >= story.head
         events = (*story.rows_before(story.cursor, EVENTS_AROUND), *story.rows_after(story.cursor, EVENTS_AROUND))

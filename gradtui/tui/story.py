@@ -181,7 +181,11 @@ class Story:
         """Findings whose first sign is at or before the cursor; withdrawn ones only when nothing else is told."""
         if cursor >= self.head:
             return self.findings
-        return tuple(item for item in self.findings if (item.finding.first.seq if item.finding.first else item.finding.seq) <= cursor)
+        return tuple(
+            item
+            for item in self.findings
+            if (item.finding.first.seq if item.finding.first else item.finding.seq) <= cursor
+        )
 
     def read_output(self, total: int = 0) -> bool:
         """Take in the script's output; True when there may be more to read."""
@@ -224,5 +228,3 @@ def restored(data: bytes) -> RunLedger:
     one: Ledger = restore(data)
     ledger.processes[one.process.process if one.process else 0] = one
     return ledger
-
-

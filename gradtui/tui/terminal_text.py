@@ -99,7 +99,9 @@ class TerminalText:
     def _csi(self, final: str, body: str) -> None:
         number = int(body) if body.isdigit() else 1
         if final == "m":
-            self._sgr = "" if body in ("", "0") else body if body.startswith("0;") or not self._sgr else f"{self._sgr};{body}"
+            self._sgr = (
+                "" if body in ("", "0") else body if body.startswith("0;") or not self._sgr else f"{self._sgr};{body}"
+            )
             self._sgr = self._sgr[-64:]
         elif final == "K":
             self._erase(body)

@@ -98,7 +98,7 @@ class View:
     ended: Ended | None = None
     parameters: dict[int, ParameterState] = field(default_factory=dict)
     optimizers: dict[int, OptimizerState] = field(default_factory=dict)
-    counts: Counts = Counts()
+    counts: Counts = field(default_factory=Counts)
     processes: tuple[int, ...] = ()
     events: tuple[EventRow, ...] = ()
     """Around the cursor, oldest first."""
@@ -144,7 +144,7 @@ class View:
     def worst(self) -> Severity | None:
         """Severity of the gravest finding on show."""
         found = {item.finding.severity for item in self.findings if item.finding.status != "withdrawn"}
-        return next((level for level in ("error", "warning", "info") if level in found), None)  # type: ignore[return-value]
+        return next((level for level in ("error", "warning", "info") if level in found), None)
 
 
 SEVERITY_ROLES: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "info"}

@@ -119,7 +119,9 @@ class AccumulationPane(ListPane):
         used = f"used{self.glyphs.to}step " if item.used_by else ""
         site = fit_right(_at(item.site), 14) if width >= 60 else ""
         return [
-            (" " + fit(cosine, 10), "positive" if cosine and (item.cosine or 0) < 0 else "dim") if width >= 50 else ("", ""),
+            (" " + fit(cosine, 10), "positive" if cosine and (item.cosine or 0) < 0 else "dim")
+            if width >= 50
+            else ("", ""),
             (fit(used, 10) if width >= 66 else "", "warning"),
             (site + " " if site else "", "dim"),
         ]
@@ -144,7 +146,10 @@ class AccumulationPane(ListPane):
         times = "once" if state.steps_since_clear == 1 else f"{state.steps_since_clear} times"
         if flags.stale(state):
             remarks.append(
-                (f"{self.glyphs.warning} not cleared: a step has used this gradient {times}, and a backward added on top", "error")
+                (
+                    f"{self.glyphs.warning} not cleared: a step has used this gradient {times}, and a backward added on top",
+                    "error",
+                )
             )
         elif state.state == "spent":
             remarks.append((f"a step has used it {times}; nothing has cleared it since", "warning"))
@@ -154,7 +159,9 @@ class AccumulationPane(ListPane):
 
     def nothing(self, view: View, width: int) -> list[Line]:
         if not view.parameters:
-            return self.empty(width, "What a gradient is made of appears after the first backward. Press B to run to one.")
+            return self.empty(
+                width, "What a gradient is made of appears after the first backward. Press B to run to one."
+            )
         return self.empty(width, "Choose a parameter in pane 3 to see what its gradient is made of.")
 
     # -- what the person did
@@ -174,5 +181,3 @@ class AccumulationPane(ListPane):
 
 def _at(site: CallSite | None) -> str:
     return f"{PurePath(site.file).name}:{site.line}" if site else ""
-
-

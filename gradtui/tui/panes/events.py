@@ -42,14 +42,19 @@ class EventsPane(ListPane):
     def row(self, view: View, index: int, width: int) -> list[Span]:
         row = view.events[index]
         ordinal = f"#{row.ordinal}" if row.ordinal else ""
-        site = f"{PurePath(row.file).name}:{row.line}" if row.file and width >= 50 else f":{row.line}" if row.file else ""
+        site = (
+            f"{PurePath(row.file).name}:{row.line}" if row.file and width >= 50 else f":{row.line}" if row.file else ""
+        )
         took = figures.duration(row.duration) if width >= 60 else ""
         name = "  " * row.depth + row.what
         left: list[Span] = [
             (self.glyphs.fresh + " ", row.mark),
             (fit(f"{name} {ordinal}", 19), "" if row.mark != "error" else "error"),
         ]
-        right: list[Span] = [(fit_right(took, 8) if took or width >= 60 else "", "dim"), (" " + fit_right(site, 5), "dim")]
+        right: list[Span] = [
+            (fit_right(took, 8) if took or width >= 60 else "", "dim"),
+            (" " + fit_right(site, 5), "dim"),
+        ]
         room = width - sum(width_of(text) for text, _ in (*left, *right)) - 1
         return [*left, (fit(clip(row.detail, room, self.glyphs.ellipsis), room), _detail_role(row)), *right]
 

@@ -58,7 +58,7 @@ class GradientPane(ListPane):
 
     def _wish(self) -> None:
         state = self.view.selected
-        width, height = self.size.width - self.gutter, self.size.height - 1
+        width, height = self.size.width - self.edged, self.size.height - 1
         if state is None or not self.display or width < 20 or height < 3:
             return
         room = self._room(width)
@@ -148,7 +148,9 @@ class GradientPane(ListPane):
     def _numbers(self, picture: TensorView, width: int, height: int) -> list[Line]:
         top, left = picture.values_at
         columns = max((width - 6) // CELL, 1)
-        head = "".join(f"{left + i:>{CELL}}" for i in range(min(columns, len(picture.values[0]) if picture.values else 0)))
+        head = "".join(
+            f"{left + i:>{CELL}}" for i in range(min(columns, len(picture.values[0]) if picture.values else 0))
+        )
         rows = [line((" " * 6 + head, "dim"))]
         for offset, numbers in enumerate(picture.values[: height - 1]):
             cells: list[Span] = [(f"{figures.signed(v):>{CELL}}", _sign_role(v)) for v in numbers[:columns]]
@@ -161,12 +163,21 @@ class GradientPane(ListPane):
         bad = picture.nans + picture.infs
         device = f" {picture.device}" if picture.device else ""
         rows = [
-            line((clip(f"{figures.shape(picture.shape)} {picture.dtype.removeprefix('torch.')}{device}", width), "dim")),
+            line(
+                (clip(f"{figures.shape(picture.shape)} {picture.dtype.removeprefix('torch.')}{device}", width), "dim")
+            ),
             line(("norm ", "dim"), (figures.norm(picture.norm), "strong"), (self._scale_note(picture), "warning")),
-            line(("mean ", "dim"), (f"{figures.signed(picture.mean)} ", ""), ("std ", "dim"), (figures.norm(picture.std), "")),
+            line(
+                ("mean ", "dim"),
+                (f"{figures.signed(picture.mean)} ", ""),
+                ("std ", "dim"),
+                (figures.norm(picture.std), ""),
+            ),
             self._extreme("min", picture.minimum, picture.minimum_at, width),
             self._extreme("max", picture.maximum, picture.maximum_at, width),
-            line(("zero ", "dim"), (zeros, ""), (f"  nan {picture.nans}  inf {picture.infs}", "error" if bad else "dim")),
+            line(
+                ("zero ", "dim"), (zeros, ""), (f"  nan {picture.nans}  inf {picture.infs}", "error" if bad else "dim")
+            ),
         ]
         tail = self._legend(picture, width)
         room = height - len(rows) - len(tail) - 2
@@ -209,7 +220,9 @@ class GradientPane(ListPane):
 
     def nothing(self, view: View, width: int) -> list[Line]:
         if not view.parameters:
-            return self.empty(width, "A picture of one gradient appears once there are parameters. Press B to run to a backward.")
+            return self.empty(
+                width, "A picture of one gradient appears once there are parameters. Press B to run to a backward."
+            )
         return self.empty(width, "Choose a parameter in pane 3 to see its gradient.")
 
     # -- what the person did
@@ -282,5 +295,3 @@ def _sign_role(value: float) -> str:
     if value - value != 0:
         return "error"
     return "positive" if value > 0 else "negative" if value < 0 else "dim"
-
-

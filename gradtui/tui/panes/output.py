@@ -41,7 +41,9 @@ class OutputPane(ListPane):
         return []
 
     def nothing(self, view: View, width: int) -> list[Line]:
-        return self.empty(width, "What the script prints appears here." if view.state != "ended" else "The script printed nothing.")
+        return self.empty(
+            width, "What the script prints appears here." if view.state != "ended" else "The script printed nothing."
+        )
 
     def go(self, index: int) -> None:
         self._following = index >= self.count(self.view) - 1

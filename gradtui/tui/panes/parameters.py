@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import inf, isfinite, isnan
 
 from textual.message import Message
@@ -117,10 +117,14 @@ class ParametersPane(ListPane):
 
     def nothing(self, view: View, width: int) -> list[Line]:
         if self.filter:
-            return self.empty(width, f"No parameter matches {self.filter}. Press / and Enter on an empty line to show all.")
+            return self.empty(
+                width, f"No parameter matches {self.filter}. Press / and Enter on an empty line to show all."
+            )
         if view.state == "starting":
             return self.empty(width, "Starting the script. Parameters appear at its first gradient call.")
-        return self.empty(width, "No parameters met yet: they appear with the first backward, step or zero_grad. Press B.")
+        return self.empty(
+            width, "No parameters met yet: they appear with the first backward, step or zero_grad. Press B."
+        )
 
     def matches(self, view: View, index: int) -> bool:
         return bool(flags.letters(self._order[index], view.counts.backward).strip("FDC"))
@@ -223,5 +227,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-

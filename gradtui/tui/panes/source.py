@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from gradtui.tui import figures
 from gradtui.tui.code_lines import coloured
-from gradtui.tui.line import Line, Span, clip, justify, line, width_of
+from gradtui.tui.line import Line, Span, clip, justify, width_of
 from gradtui.tui.view import View
 from gradtui.tui.widgets.list_pane import ListPane
 
@@ -87,7 +87,9 @@ class SourcePane(ListPane):
             where = view.where
             value = f" = {figures.short(where.value)}" if where.value is not None else ""
             on = f"  {clip(where.expression, 24)}{value}" if where.kind == "backward" else ""
-            return [(f"{self.glyphs.stopped} {_WORDS.get(where.kind, where.kind)} #{where.ordinal} next{on} ", "stopped")]
+            return [
+                (f"{self.glyphs.stopped} {_WORDS.get(where.kind, where.kind)} #{where.ordinal} next{on} ", "stopped")
+            ]
         mark = view.marks.get(number)
         if mark is None:
             return []
@@ -105,7 +107,9 @@ class SourcePane(ListPane):
 
     def copied(self) -> str:
         source = self.view.source
-        return f"{source.file}:{self.cursor + 1}: {source.lines[self.cursor].strip()}" if source and source.lines else ""
+        return (
+            f"{source.file}:{self.cursor + 1}: {source.lines[self.cursor].strip()}" if source and source.lines else ""
+        )
 
 
 def _cropped(code: tuple[Span, ...], room: int) -> list[Span]:
@@ -117,5 +121,3 @@ def _cropped(code: tuple[Span, ...], room: int) -> list[Span]:
         kept.append((piece, role))
         room -= width_of(piece)
     return kept
-
-

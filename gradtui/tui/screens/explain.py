@@ -60,7 +60,10 @@ def _states(topic: str, view: View, width: int) -> list[Line]:
     rows: list[Line] = []
     state = view.selected
     for name, text in STATES.items():
-        rows += [line(), line((name, "key"), ("   the selected one now" if state and state.state == name else "", "accent"))]
+        rows += [
+            line(),
+            line((name, "key"), ("   the selected one now" if state and state.state == name else "", "accent")),
+        ]
         rows += [line("  ", (row, "")) for row in wrap(text, width - 2)]
     if state and (found := flags.letters(state, view.counts.backward)):
         rows += [line(), line(("Its flags", "title-focus"))]

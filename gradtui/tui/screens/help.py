@@ -47,5 +47,8 @@ def _legend(width: int) -> list[Line]:
     rows = [line(), line(("Flags beside a parameter", "title-focus"))]
     rows += [line((fit(letter, 3), "key"), (text, "")) for letter, text in flags.FLAGS.items()]
     rows += [line(), line(("Mouse", "title-focus"))]
-    rows += [line((text, "")) for text in wrap("Hold shift (option on macOS) to select text with the mouse as in any other program.", width)]
+    rows += [
+        line((text, ""))
+        for text in wrap("Hold shift (option on macOS) to select text with the mouse as in any other program.", width)
+    ]
     return rows

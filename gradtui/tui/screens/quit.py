@@ -21,7 +21,9 @@ _ANSWERS = (
 class _Question(Painted):
     def rows(self, width: int, height: int) -> list[Line]:
         rule = self.glyphs.rule_focus
-        top = justify([(rule + " ", "accent"), ("The script is still running ", "title-focus")], [], width, (rule, "accent"))
+        top = justify(
+            [(rule + " ", "accent"), ("The script is still running ", "title-focus")], [], width, (rule, "accent")
+        )
         rows = [line("   ", (key, "key"), (f"  {name:<8}", "strong"), (text, "")) for key, name, text in _ANSWERS]
         return [top, line(), *rows, line(), line((rule * width, "accent"))]
 

@@ -66,7 +66,9 @@ class StatusBar(Painted):
     def _ending(self, view: View) -> list[Span]:
         ended = view.ended
         assert ended is not None
-        past: list[Span] = [] if view.live else [(f"  {self.glyphs.back} event {view.cursor} of {view.head}", "stopped")]
+        past: list[Span] = (
+            [] if view.live else [(f"  {self.glyphs.back} event {view.cursor} of {view.head}", "stopped")]
+        )
         if ended.signal:
             return [(f"{self.glyphs.crashed} KILLED", "error"), (f" by signal {ended.signal}", ""), *past]
         if ended.exit_code:

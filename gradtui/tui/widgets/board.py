@@ -8,8 +8,8 @@ from textual.layout import ArrangeResult, Layout, WidgetPlacement
 from textual.widget import Widget
 
 from gradtui.tui.glyphs import UNICODE, Glyphs
-from gradtui.tui.layout import PaneName, Place, Plan, Wish, plan
-from gradtui.tui.palette import DARK, Palette
+from gradtui.tui.layout import PaneName, Place, Wish, plan
+from gradtui.tui.palette import Palette
 from gradtui.tui.panes.accumulation import AccumulationPane
 from gradtui.tui.panes.events import EventsPane
 from gradtui.tui.panes.findings import FindingsPane
@@ -49,7 +49,7 @@ class Board(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.styles.layout = _Planned()  # type: ignore[assignment]
+        self._planned = _Planned()
         self.status, self.tabs, self.ticker, self.footer = StatusBar(), TabBar(), TickerBar(), FooterBar()
         self.prompt = Prompt()
         self.panes: dict[PaneName, Pane] = {
@@ -67,6 +67,10 @@ class Board(Widget):
         }
         self.plan = plan(80, 24, Wish())
         self.places: dict[Widget, Place] = {}
+
+    @property
+    def layout(self) -> Layout:
+        return self._planned
 
     def compose(self) -> ComposeResult:
         yield self.status
@@ -89,7 +93,7 @@ class Board(Widget):
         self.status.with_message = not self.plan.ticker
         self.tabs.shown = wish.main
         for name, pane in self.panes.items():
-            pane.gutter = name in self.plan.panes and self.plan.panes[name].gutter
+            pane.edged = name in self.plan.panes and self.plan.panes[name].gutter
         for widget in self.children:
             widget.display = widget in self.places
         self.refresh(layout=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual.binding import Binding
 from textual.message import Message
 
 from gradtui.tui import keymap
@@ -18,7 +19,8 @@ class Pane(Painted, can_focus=True):
 
     name_: ClassVar[PaneName]
     title: ClassVar[str]
-    gutter = False
+    edged = False
+    """A rule down its left side."""
 
     class Explained(Message):
         """The person asked what something means."""
@@ -48,7 +50,7 @@ class Pane(Painted, can_focus=True):
         raise NotImplementedError
 
     def rows(self, width: int, height: int) -> list[Line]:
-        edge: list[Span] = [(self.glyphs.gutter, "rule")] if self.gutter else []
+        edge: list[Span] = [(self.glyphs.gutter, "rule")] if self.edged else []
         inner = width - len(edge)
         body = self.content(self.view, inner, height - 1)[: height - 1]
         body += [line()] * (height - 1 - len(body))
@@ -61,7 +63,7 @@ class Pane(Painted, can_focus=True):
         rule = self.glyphs.rule_focus if focused else self.glyphs.rule
         role = "accent" if focused else "rule"
         left, right = self.heading(self.view)
-        start = (self.glyphs.tee if self.gutter and not focused else rule) + rule[0]
+        start = (self.glyphs.tee if self.edged and not focused else rule) + rule[0]
         name: list[Span] = [(start + " ", role), (f"{self.number} {self.title}", "title-focus" if focused else "title")]
         if left:
             name += [("  ", ""), *left]
@@ -95,8 +97,8 @@ class Pane(Painted, can_focus=True):
         return "\n".join(row.text.rstrip() for row in self._painted)
 
 
-def _split(binding: keymap.Binding) -> list[tuple[str, keymap.Binding]]:
-    return [(one.key, one) for one in keymap.Binding.make_bindings([binding])]
+def _split(binding: Binding) -> list[tuple[str, Binding]]:
+    return [(one.key, one) for one in Binding.make_bindings([binding])]
 
 
 def _edged(edge: Span, row: Line, inner: int) -> Line:
