@@ -16,8 +16,8 @@ from gradtui.host.run import Run, Steering
 from gradtui.host.server import Server
 from gradtui.rules.settings import JudgeSettings, thresholds_from
 
-_WAIT_FOR_CLIENT = 30.0
-"""Seconds that an ended run waits for the client that started it."""
+_WAIT_FOR_CLIENT = 60.0
+"""Seconds that a run waits for the client that started it: then nobody will ever let it go on, and it runs freely."""
 
 
 async def serve(directory: Path, orders: dict[str, Any]) -> None:
@@ -32,6 +32,7 @@ async def serve(directory: Path, orders: dict[str, Any]) -> None:
     try:
         await run.start(Launch(**orders["launch"]), tuple(orders.get("size") or (24, 80)))
         await server.start(directory / "client.sock")
+        loop.call_later(_WAIT_FOR_CLIENT, _let_go_unless_served, server)
         await run.finished.wait()
         if not server.served:
             await _first_client(server)
@@ -46,6 +47,11 @@ def _settings(raw: dict[str, Any]) -> JudgeSettings:
     return JudgeSettings(
         tuple(raw.get("select") or ()), tuple(raw.get("ignore") or ()), thresholds_from(raw.get("thresholds") or {})
     )
+
+
+def _let_go_unless_served(server: Server) -> None:
+    if not server.served:
+        server.let_go()
 
 
 async def _first_client(server: Server) -> None:

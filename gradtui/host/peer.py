@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 from typing import Any, Protocol
@@ -12,8 +13,11 @@ from gradtui.errors import WireError
 from gradtui.events import CallSite, Event
 from gradtui.wire.decode import event_of, unpack
 from gradtui.wire.encode import PacketReader
+from gradtui.wire.ring import RingReader, create, usable
 
 _LENGTH = struct.Struct("<I")
+_SOON, _LATER = 0.002, 0.02
+"""Seconds between looks at a ring."""
 
 
 class PeerOwner(Protocol):
@@ -46,6 +50,10 @@ class Peer(asyncio.Protocol):
         self.stopped: dict[str, Any] | None = None
         self.main = False
         self._reader = PacketReader()
+        self._ring: RingReader | None = None
+        self._ring_packets = PacketReader()
+        self._timer: asyncio.TimerHandle | None = None
+        self._pause = _SOON
         self._transport: asyncio.Transport | None = None
         self._gone = False
 
@@ -56,9 +64,36 @@ class Peer(asyncio.Protocol):
             self._gone = True
             transport.abort()
 
+    def open_ring(self, path: str) -> str:
+        """Make a ring for the probe's facts at `path`; returns it, or nothing where memory keeps no order."""
+        if not usable():
+            return ""
+        self._ring = RingReader(create(path))
+        self._listen()
+        return path
+
+    def _listen(self) -> None:
+        """Read the ring every few milliseconds while facts come, less often while none do."""
+        if self._gone:
+            return
+        self._pause = _SOON if self.read_ring() else min(self._pause * 1.5, _LATER)
+        self._timer = asyncio.get_running_loop().call_later(self._pause, self._listen)
+
+    def read_ring(self) -> bool:
+        """Take every fact that is in the ring now; False when there was none."""
+        ring, some = self._ring, False
+        while ring is not None and (data := ring.read()):
+            some = True
+            self._feed(self._ring_packets, data)
+        return some
+
     def data_received(self, data: bytes) -> None:
+        self.read_ring()
+        self._feed(self._reader, data)
+
+    def _feed(self, reader: PacketReader, data: bytes) -> None:
         try:
-            for header, payload in self._reader.feed(data):
+            for header, payload in reader.feed(data):
                 self._take(header, payload)
         except (ValueError, KeyError, TypeError, WireError) as error:
             self._leave(f"{type(error).__name__}: {error}")
@@ -69,9 +104,13 @@ class Peer(asyncio.Protocol):
         self._leave("")
 
     def _leave(self, fault: str) -> None:
-        if not self._gone:
-            self._gone = True
-            self.owner.left(self, fault)
+        if self._gone:
+            return
+        self.read_ring()
+        self._gone = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.owner.left(self, fault)
 
     def _take(self, header: bytes, payload: bytes) -> None:
         fields = unpack(header, payload)
@@ -99,8 +138,6 @@ class Peer(asyncio.Protocol):
 
 def same_user(connection: Any) -> bool:
     """The other end runs as the same user as we do."""
-    import os
-
     if not hasattr(socket, "SO_PEERCRED"):
         return True  # the socket's directory is 0700
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

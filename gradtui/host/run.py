@@ -241,6 +241,7 @@ class Run:
             {
                 "page": str(self._page.path),
                 "slot": peer.slot,
+                "ring": peer.open_ring(str(self.directory / f"ring{peer.index}")),
                 "stop_first": steering.stop_first,
                 "stops": steering.stops,
                 "breakpoints": [point_fields(point) for point in steering.breakpoints],

@@ -59,7 +59,7 @@ class Gate:
             case _:
                 reply = self.answer(request)
                 if reply is not None:
-                    self.link.send(reply)
+                    self.link.send_word(reply)
         self._arm()
         return False
 
@@ -130,8 +130,7 @@ class Gate:
         """Tell the host where we stand, and wait until it lets the program go on; at once when the host is gone."""
         self._pending = ""
         self._depth = depth
-        self.link.settle(wait=True)
-        self.link.send(where)
+        self.link.send_word(where)
         while (request := self.link.receive()) is not None:
             if self._take(request):
                 return

@@ -15,7 +15,10 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any
+
+from gradtui.wire.ring import RingWriter
 
 _LENGTH = struct.Struct("<I")
 
@@ -30,6 +33,8 @@ class Link:
         self._socket: socket.socket | None = None
         self._page: mmap.mmap | None = None
         self._slot = 0
+        self._ring: RingWriter | None = None
+        self._looked = 0.0
         self._buffer = bytearray()
         self._queue: deque[tuple[Callable[[bool], bytes | None] | None, bytes]] = deque()
 
@@ -58,6 +63,8 @@ class Link:
                 finally:
                     os.close(handle)
                 self._slot = int(config.get("slot", 0))
+            if config.get("ring"):
+                self._ring = RingWriter(config["ring"])
             return True
         except OSError:
             self._lose()
@@ -99,7 +106,32 @@ class Link:
             queue.popleft()
             self._write(packet)
 
+    def send_word(self, packet: bytes) -> None:
+        """Send something the host is to act on at once, after all that was sent before: it reads the ring first."""
+        self.settle(wait=True)
+        self._send_on_socket(packet)
+
     def _write(self, packet: bytes) -> None:
+        ring = self._ring
+        if ring is None:
+            self._send_on_socket(packet)
+        elif not self.dead and not ring.write(packet, self._wait):
+            self._lose()
+
+    def _wait(self) -> bool:
+        """The ring is full: give the host time to read; False when it is gone."""
+        sleep(0.0005)
+        now = monotonic()
+        if now - self._looked > 0.05:
+            self._looked = now
+            connection = self._socket
+            if connection is None:
+                return False
+            if select.select([connection], [], [], 0)[0] and not self._fill():
+                return False
+        return True
+
+    def _send_on_socket(self, packet: bytes) -> None:
         connection = self._socket
         if connection is None or self.dead:
             return
@@ -170,5 +202,6 @@ class Link:
             self._socket.close()
         self._socket = None
         self._page = None
+        self._ring = None
         self._buffer.clear()
         self._queue.clear()
