@@ -1,0 +1,121 @@
+"""`gradtui check`: run a training program to its end and report what is wrong with its gradients."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradtui import __version__
+from gradtui.commands.program import ProgramCommand, launch_of, program_options
+from gradtui.commands.settings import judge_settings
+from gradtui.errors import ExitCode, UsageError
+from gradtui.host.check import Checked
+from gradtui.report.report import GRAVITY, Report, report_of
+
+
+@click.command("check", cls=ProgramCommand)
+@program_options
+@click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report there as JSON.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    help="Gravest severity that still passes is the one below (default: error).",
+)
+@click.option("--select", metavar="RULES", multiple=True, help="Only these rules (comma-separated; patterns such as clip-*).")
+@click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")
+@click.option("-q", "--quiet", is_flag=True, help="No report; only the exit code and the files asked for.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    program: tuple[str, ...],
+    module: str | None,
+    example: str | None,
+    python: str | None,
+    json_file: str | None,
+    fail_on: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    quiet: bool,
+) -> int:
+    """Run a training program to its end and report what is wrong.
+
+    The program keeps stdin, stdout and stderr as they are; the report follows on stderr when it has ended.
+
+    \b
+    Exit codes:
+      0  clean            1  findings at or above --fail-on
+      2  bad usage        3  the program itself failed
+      4  no gradient call was seen
+    """
+    launch = launch_of(ctx, program, module, example, python)
+    settings, found = judge_settings(select, ignore)
+    level = fail_on or str(found.get("fail-on", "error"))
+    if level not in (*GRAVITY, "never"):
+        raise UsageError(f"fail-on must be error, warning, info or never, not {level!r}")
+    if json_file is not None:
+        _check_writable(json_file)
+    from gradtui.host.check import check
+
+    checked = check(launch, settings)
+    report = report_of(
+        checked.findings,
+        checked.ledger,
+        checked.kinds,
+        checked.ending.exit_code,
+        checked.ending.signal,
+        __version__,
+        shlex.join(launch.command),
+    )
+    if json_file is not None:
+        from gradtui.report.json_report import render as as_json
+
+        _write(json_file, json.dumps(as_json(report), indent=1) + "\n")
+    if not quiet:
+        _print(report)
+    return exit_code(report, checked, level)
+
+
+def exit_code(report: Report, checked: Checked, level: str) -> ExitCode:
+    """How the check ends: findings that explain a failing program count before its failure."""
+    if level != "never" and any(GRAVITY[finding.severity] >= GRAVITY[level] for finding in report.findings):
+        return ExitCode.FINDINGS
+    if checked.ending.signal is not None or checked.ending.exit_code:
+        return ExitCode.SCRIPT_FAILED
+    return ExitCode.CLEAN if checked.ending.calls else ExitCode.NOTHING_SEEN
+
+
+def _check_writable(file: str) -> None:
+    folder = Path(file).absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"--json {file}: the folder {folder} does not exist")
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}") from error
+
+
+def _print(report: Report) -> None:
+    from gradtui.report.text import render
+
+    sys.stdout.flush()
+    click.echo(render(report, style()), err=True, nl=False)
+
+
+def style(stream: Any = None) -> Any:
+    """Colour and width for text on a stream (stderr unless told): NO_COLOR and a missing terminal are respected."""
+    from gradtui.report.style import Style
+
+    stream = stream or sys.stderr
+    colour = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = min(shutil.get_terminal_size((100, 24)).columns, 110)
+    return Style(colour=bool(colour), width=width)
