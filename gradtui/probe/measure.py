@@ -7,18 +7,37 @@ non-zero element never reports a norm of zero. On accelerators nothing here wait
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from math import inf, isfinite, nan, sqrt
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _WIDE = (torch.float32, torch.float64)
 _foreach_norm = torch._foreach_norm  # type: ignore[attr-defined]
 _stack = torch.stack
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+
+_NOTHING: AbstractContextManager[Any] = nullcontext()
 
 SMALL = 16_384
 """Elements up to which tensors are measured together: one copy and one segmented sum beat a kernel each (3.4 µs a tensor)."""
+
+
+def apart() -> AbstractContextManager[Any]:
+    """While our own operations run: what the person has switched on to watch or change operations does not meet them."""
+    dispatch, function = _dispatch_modes(), _function_modes()
+    if not dispatch and not function:
+        return _NOTHING
+    stack = ExitStack()
+    if dispatch:
+        stack.enter_context(_disable_current_modes())
+    if function:
+        stack.enter_context(torch._C.DisableTorchFunction())
+    return stack
 
 
 def plain(tensor: Any) -> torch.Tensor | None:

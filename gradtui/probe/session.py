@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,7 +90,7 @@ class Session:
         self.link.forget()
         self.link = Link(self.link.path)
         self.gate = Gate(self.link, self._answer)
-        self.sites = Sites()
+        self.sites.tell_again()
         self.local = _Local()
         self.lock = threading.RLock()
         self.joined = False
@@ -105,16 +106,23 @@ class Session:
 
     @contextmanager
     def ours(self, hook: str) -> Iterator[None]:
-        """Our own work: a fault of it is told once and goes no further; what the person's program raises passes through."""
+        """Our own work, one thread at a time: a fault of it is told once and goes no further; what a signal handler of the
+        person's raises in the middle of it passes through."""
         began = perf_counter()
+        lock = self.lock
+        lock.acquire()
         self.local.busy = True
         try:
-            yield
+            with measure.apart():
+                yield
         except Exception as error:
+            if _of_signal_handler(error):
+                raise
             self.failed(hook, error)
         finally:
             self.local.busy = False
             self.own += perf_counter() - began
+            lock.release()
 
     def failed(self, hook: str, error: Exception) -> None:
         """Tell the host once that a hook failed."""
@@ -272,6 +280,17 @@ class Session:
 
     def _answer(self, request: dict[str, Any]) -> bytes | None:
         return self.answer(request)
+
+
+def _of_signal_handler(error: BaseException) -> bool:
+    """A signal handler of the person's raised this while our code ran."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()} - {None}
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _hello() -> dict[str, Any]:
