@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gradtui.probe import measure
 from gradtui.probe.discover import Discovery, Governor
 from gradtui.probe.graph import Root, leaves_of, root_of
 from gradtui.probe.patch import Patches, around
@@ -222,6 +223,8 @@ class BackwardHook:
         had, seen = call.data["had"], call.data["incoming"]
         before = [had.get(entry.id, -1.0) for entry in entries]
         hooked = [index for index, entry in enumerate(entries) if entry.id in seen]
+        known = {index: norm for index in hooked if isinstance(norm := seen[entries[index].id], float)}
+        hooked = [index for index in hooked if index not in known]
         extra = [seen[entries[index].id] for index in hooked]
         for entry, grad in landed:
             entry.grad, entry.version, entry.norm = id(grad), grad._version, nan
@@ -229,7 +232,7 @@ class BackwardHook:
         def build(norms: list[float]) -> list[bytes]:
             after, came = norms[: len(entries)], norms[len(entries) :]
             incoming = [norm if was < 0.0 else nan for norm, was in zip(after, before)]
-            for index, norm in zip(hooked, came):
+            for index, norm in (*known.items(), *zip(hooked, came)):
                 incoming[index] = norm
             for entry, norm in zip(entries, after):
                 entry.norm = norm
@@ -243,20 +246,22 @@ class _Incoming:
 
     __slots__ = ("entry", "norms")
 
-    def __init__(self, entry: Tracked, norms: dict[int, torch.Tensor]) -> None:
+    def __init__(self, entry: Tracked, norms: dict[int, torch.Tensor | float]) -> None:
         self.entry = entry
         self.norms = norms
 
     def __call__(self, grad: torch.Tensor) -> None:
         try:
-            if grad.layout is torch.strided:
+            with measure.apart():
                 grad = grad.detach()
-                wide = None if grad.dtype in (torch.float32, torch.float64) or grad.is_complex() else torch.float32
-                self.norms[self.entry.id] = torch.linalg.vector_norm(grad, dtype=wide)
-            else:
-                self.norms[self.entry.id] = torch.linalg.vector_norm(grad.detach().coalesce().values())
+                if grad.device.type == "cpu":
+                    self.norms[self.entry.id] = measure.norms([grad])[0]
+                else:
+                    values = grad if grad.layout is torch.strided else grad.coalesce().values()
+                    wide = None if values.dtype in (torch.float32, torch.float64) or values.is_complex() else torch.float32
+                    self.norms[self.entry.id] = torch.linalg.vector_norm(values, dtype=wide)
         except Exception:  # an unusual tensor: the contribution is told without its norm
-            self.norms[self.entry.id] = torch.tensor(nan)
+            self.norms[self.entry.id] = nan
 
 
 def _roots(tensors: Any) -> list[torch.Tensor]:
