@@ -12,6 +12,10 @@ import torch
 
 from gradtui.probe.session import Session
 
+_UNCOUNTED = "<frozen importlib._bootstrap> of gradtui"
+"""File name of frames of ours. Python's `warnings` does not count a frame of such a name for `stacklevel`, so that torch's
+warnings name the person's line, as they would without us."""
+
 Before = Callable[[FrameType, tuple[Any, ...], dict[str, Any]], Any]
 After = Callable[[Any, Any], None]
 Raised = Callable[[Any, BaseException], None]
@@ -58,8 +62,12 @@ def around(
         if compiling() or session.silent:
             return original(*args, **kwargs)
         token = None
-        with session.ours(hook):
-            token = before(sys._getframe(1), args, kwargs)
+        try:
+            with session.ours(hook):
+                token = before(sys._getframe(1), args, kwargs)
+        except BaseException as error:  # Ctrl-C, or what a signal handler raised: at the person's line
+            error.__traceback__ = None
+            raise
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
@@ -74,4 +82,5 @@ def around(
                 after(token, result)
         return result
 
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=_UNCOUNTED)
     return wrapper
