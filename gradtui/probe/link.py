@@ -47,6 +47,7 @@ class Link:
         """Connect, say hello and wait for the host's configuration. False when there is no host."""
         try:
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(None)  # whatever the person's program sets as its default
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * 1024 * 1024)
             connection.connect(self.path)
             connection.sendall(hello)
