@@ -58,6 +58,11 @@ class StepHook:
         self._patches.put(
             Optimizer, "__init__", around(self.session, "optimizer", initialise, self._before_init, self._after_init, _ignore)
         )
+        for cls in _subclasses(Optimizer):
+            step = cls.__dict__.get("step")
+            if getattr(step, "hooked", False):  # torch has decorated it already: one was made before us
+                cls.step = self._wrap(step)  # type: ignore[attr-defined]
+                self._note(cls)
 
     def remove(self) -> None:
         self._patches.remove()
@@ -73,10 +78,14 @@ class StepHook:
 
     def _made(self, optimizer: Any) -> None:
         for cls in type(optimizer).__mro__:
-            ours = cls.__dict__.get("step")
-            theirs = getattr(ours, "_gradtui_original", None)
-            if theirs is not None and not any(known is ours for _, known, _ in self._classes):
-                self._classes.append((cls, ours, theirs))
+            self._note(cls)
+
+    def _note(self, cls: type) -> None:
+        ours = cls.__dict__.get("step")
+        theirs = getattr(ours, "_gradtui_original", None)
+        if theirs is not None and not any(known is ours for _, known, _ in self._classes):
+            theirs.hooked = True  # as torch would have marked it
+            self._classes.append((cls, ours, theirs))
 
     # -- an optimizer is made -------------------------------------------------------------------------------------
 
@@ -93,7 +102,7 @@ class StepHook:
     def _before(self, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         session = self.session
         optimizer = args[0]
-        if not session.join():
+        if self._within(optimizer) or not session.join():
             return None
         record = self.discovery.record_of(optimizer, frame)
         surrounding = session.inside("backward")
@@ -117,6 +126,10 @@ class StepHook:
             call.announced = None
             self._announce(call)
         return call
+
+    def _within(self, optimizer: Any) -> bool:
+        """A step of this very optimizer is in progress: its class called super().step()."""
+        return any(call.kind == "step" and call.data["record"].ref() is optimizer for call in self.session.local.stack)
 
     def _announce(self, call: Call) -> None:
         self.session.emit(
@@ -213,6 +226,13 @@ class StepHook:
             {"kind": "step", "error": type(error).__name__, "message": str(error)[:2000]},
             duration=took,
         )
+
+
+def _subclasses(cls: type) -> list[type]:
+    found = [cls]
+    for sub in cls.__subclasses__():
+        found.extend(_subclasses(sub))
+    return found
 
 
 def _ignore(token: Any, error: BaseException) -> None:
