@@ -69,6 +69,7 @@ class Sites:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[CodeType, int, CodeType | None, int], int] = {}
+        self._described: list[dict[str, Any]] = []
         self.fresh: list[dict[str, Any]] = []
         """Descriptions of sites numbered since the last look, to be sent before an event refers to them."""
 
@@ -80,8 +81,14 @@ class Sites:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers) + 1
-            self.fresh.append(_describe(number, person, framework))
+            described = _describe(number, person, framework)
+            self._described.append(described)
+            self.fresh.append(described)
         return number
+
+    def tell_again(self) -> None:
+        """Another host is to hear of every site: in a forked child, where the numbers stay what they are."""
+        self.fresh = list(self._described)
 
 
 def _span(frame: FrameType) -> tuple[int, int, int, int]:
