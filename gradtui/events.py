@@ -213,6 +213,8 @@ class BackwardEnded(Origin):
     """Nodes of the graph when it was walked; 0 when it was not."""
     evaluation: int = 0
     """Inside step(closure): which evaluation of the closure this backward belongs to, from 1; 0 when not known."""
+    elements: int = 0
+    """How many elements the mean at the root of the loss was taken over (tokens, pixels); 0 when not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +245,8 @@ class GradsZeroed(Origin):
     """Id of the optimizer, for `by="optimizer"`; 0 otherwise."""
     covers: int = 0
     """How many parameters the owner has, with or without a gradient."""
+    aliased: tuple[int, ...] = ()
+    """Those zeroed in place whose tensor something else in the program still holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

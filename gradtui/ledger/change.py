@@ -23,6 +23,10 @@ class Change:
     """Received it on top of a used gradient that the program had edited by hand after the step."""
     onto_poisoned: tuple[int, ...] = ()
     """Received a finite contribution on top of a gradient that was not finite."""
+    onto_clipped: tuple[int, ...] = ()
+    """Received it on top of a gradient that had been clipped and not used yet."""
+    onto_unscaled: tuple[int, ...] = ()
+    """Received a contribution under loss scaling on top of a gradient whose scale had been taken off."""
     nonfinite: tuple[int, ...] = ()
     """Received a contribution that is not finite, on top of a gradient that was (or none)."""
     optimizer: OptimizerState | None = None
@@ -35,6 +39,12 @@ class Change:
     """Consumed although the same optimizer had used them and nothing was added since."""
     zeros: tuple[int, ...] = ()
     """Used by the step, but exact zeros that nothing was added to."""
+    scaled: tuple[int, ...] = ()
+    """Used by a step of the optimizer's own while they still carried the loss scale."""
+    clipped: tuple[int, ...] = ()
+    """Consumed, and clipped since the last use."""
+    unclipped: tuple[int, ...] = ()
+    """Consumed without having been clipped; told only in runs that clip."""
     by_hand: tuple[int, ...] = ()
     """Consumed gradients that the program had put there itself since the last step."""
     window: tuple[BackwardRecord, ...] = ()

@@ -212,6 +212,7 @@ class Ledger:
         record.root, record.training, record.nodes = event.root, event.training, event.nodes
         record.retain_graph, record.create_graph = event.retain_graph, event.create_graph
         record.eval_modules, record.reached = event.eval_modules, event.reached
+        record.elements = event.elements
         self._land(event, event.contributions, record, change)
         self._count("backward", event, event.loss)
 
@@ -251,6 +252,8 @@ class Ledger:
         onto_spent: list[int] = []
         onto_edited: list[int] = []
         onto_poisoned: list[int] = []
+        onto_clipped: list[int] = []
+        onto_unscaled: list[int] = []
         nonfinite: list[int] = []
         owned = 0
         parameters = self.parameters
@@ -273,6 +276,11 @@ class Ledger:
                 else:
                     onto_spent.append(number)
                     p.stale = seq
+            if p.waiting:
+                if p.clipped > p.last_step:
+                    onto_clipped.append(number)
+                if p.unscaled and scale != 1.0:
+                    onto_unscaled.append(number)
             if not p.finite:
                 onto_poisoned.append(number)
             elif not finite:
@@ -303,6 +311,7 @@ class Ledger:
         change.landed = ids
         change.onto_spent, change.onto_edited = tuple(onto_spent), tuple(onto_edited)
         change.onto_poisoned, change.nonfinite = tuple(onto_poisoned), tuple(nonfinite)
+        change.onto_clipped, change.onto_unscaled = tuple(onto_clipped), tuple(onto_unscaled)
         self._join_windows(record, ids)
 
     def _join_windows(self, record: BackwardRecord, ids: tuple[int, ...]) -> None:
@@ -369,6 +378,11 @@ class Ledger:
         repeated: list[int] = []
         zeros: list[int] = []
         by_hand: list[int] = []
+        scaled: list[int] = []
+        clipped: list[int] = []
+        unclipped: list[int] = []
+        clips = self.counts.clip > 0
+        by_scaler = isinstance(change.event, ev.OptimizerStepped) and change.event.by_scaler
         for number in numbers:
             p = self.parameters.get(number) or self.parameter(number)
             if p.state == "zero" and not p.waiting:
@@ -379,6 +393,8 @@ class Ledger:
                 p.own_making = 0
             if p.waiting:
                 consumed.append(number)
+                if clips:
+                    (clipped if p.clipped > p.last_step else unclipped).append(number)
                 if p.stale:
                     stale.append(number)
                     p.stale = 0
@@ -386,9 +402,12 @@ class Ledger:
                 repeated.append(number)
             if p.unused:
                 self._mark_used(p, seq, optimizer)
-            p.waiting = 0
+            if p.scale != 1.0:
+                if not by_scaler:
+                    scaled.append(number)
+                p.scale = 1.0
+            p.waiting = p.unscaled = 0
             p.state = "spent"
-            p.scale = 1.0 if change.event.__class__ is ev.OptimizerStepped and change.event.by_scaler else p.scale
             p.stepped_by = p.stepped_by if optimizer in p.stepped_by else (*p.stepped_by, optimizer)
             p.spent_by = optimizer
             p.steps_since_clear += 1
@@ -399,6 +418,9 @@ class Ledger:
         change.repeated += tuple(repeated)
         change.zeros += tuple(zeros)
         change.by_hand += tuple(by_hand)
+        change.scaled += tuple(scaled)
+        change.clipped += tuple(clipped)
+        change.unclipped += tuple(unclipped)
 
     def _mark_used(self, p: ParameterState, seq: int, optimizer: int) -> None:
         backwards = self.backwards
@@ -493,7 +515,7 @@ class Ledger:
     @staticmethod
     def _reset(p: ParameterState) -> None:
         p.contributions = []
-        p.folded = p.steps_since_clear = p.clipped = p.edited = p.unused = p.waiting = p.stale = p.own_making = 0
+        p.folded = p.steps_since_clear = p.clipped = p.edited = p.unused = p.waiting = p.stale = p.own_making = p.unscaled = 0
         p.state, p.norm, p.finite, p.scale, p.stepped_by = "none", 0.0, True, 1.0, ()
 
     def _leave_windows(self, event: ev.GradsZeroed) -> None:
@@ -522,7 +544,7 @@ class Ledger:
         self._count("unscale", event)
         for index, number in enumerate(event.parameters):
             p = self.parameter(number)
-            p.scale = 1.0
+            p.scale, p.unscaled = 1.0, event.seq
             for item in p.contributions:
                 item.scale = 1.0
             if index < len(event.after):
@@ -543,6 +565,8 @@ class Ledger:
 
     def _parameters_edited(self, event: ev.ParametersEdited, change: Change) -> None:
         self.counts.parameters_edited += 1
+        if event.rebound or event.parent in self.open_backwards:
+            return
         inside: set[int] = set()
         for closure in self.closures.values():
             optimizer = self.optimizers.get(closure.optimizer)

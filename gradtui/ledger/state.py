@@ -96,6 +96,8 @@ class ParameterState(msgspec.Struct):
     """Event of the backward that added onto this gradient after a step had used it, with nothing between to excuse it; 0 for none."""
     stepped_by: tuple[int, ...] = ()
     """Optimizers whose step used this gradient since a backward last wrote to it (0: a hand-written update)."""
+    unscaled: int = 0
+    """Event that took the loss scale off it since it was last cleared or used; 0 for none."""
     spent_by: int = 0
     """Optimizer whose step used it last; 0: a hand-written update, or none."""
     own_making: int = 0
@@ -147,6 +149,8 @@ class BackwardRecord(msgspec.Struct):
     create_graph: bool = False
     eval_modules: tuple[str, ...] = ()
     reached: int = 0
+    elements: int = 0
+    """Elements that the mean at the root was taken over; 0 when not known."""
     parent: int = 0
 
     @property

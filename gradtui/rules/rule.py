@@ -72,6 +72,14 @@ class Fault:
                 self.related.append(site)
                 self.dirty = True
 
+    def hit(self, seq: int, numbers: tuple[int, ...] = ()) -> None:
+        """It happened once more, to these parameters; the same tuple again costs nothing."""
+        self.count += 1
+        self.seq = seq
+        if numbers and id(numbers) != self.merged:
+            self.merged = id(numbers)
+            self.add(numbers)
+
     def become(self, status: Status, severity: Severity | None = None) -> None:
         """Change status, and severity if given."""
         if status != self.status or (severity is not None and severity != self.severity):
