@@ -57,7 +57,7 @@ class PaintGate:
 
     def _due(self) -> None:
         self._timer = False
-        if not self._wanted:
+        if not self._wanted or not self._app.screen_stack:
             return
         now = perf_counter()
         if self._asked and now - self._asked < GIVE_UP:

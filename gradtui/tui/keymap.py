@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,10 +69,10 @@ KEYS: tuple[Key, ...] = (
         "breakpoint: on the line in Source, on the parameter's gradient elsewhere",
         LIVE,
     ),
-    _time("event.previous", "left_square_bracket", "event(-1)", "Earlier", "the event before", "["),
-    _time("event.next", "right_square_bracket", "event(1)", "Later", "the event after", "]"),
-    _time("step.previous", "left_curly_bracket", "iteration(-1)", "", "one optimizer step back", "{"),
-    _time("step.next", "right_curly_bracket", "iteration(1)", "", "one optimizer step on", "}"),
+    _time("event.previous", "left_square_bracket", "event(-1)", "Back", "the event before", "["),
+    _time("event.next", "right_square_bracket", "event(1)", "On", "the event after", "]"),
+    _time("step.previous", "left_curly_bracket", "iteration(-1)", "Step back", "one optimizer step back", "{"),
+    _time("step.next", "right_curly_bracket", "iteration(1)", "Step on", "one optimizer step on", "}"),
     _time("live", "H", "live", "Live", "back to now"),
     *(
         _screen(f"pane.{number}", str(number), f"pane({number})", "", f"show pane {number}: {name}")
@@ -162,26 +161,40 @@ def shown(key: Key, keymap: dict[str, str] | None = None) -> str:
     return key.shown or NAMES.get(first, first)
 
 
+_ALWAYS = ("help", "quit")
 _FOOTERS: dict[State, tuple[str, ...]] = {
-    "starting": ("run.pause", "help", "quit"),
-    "running": ("run.pause", "zoom", "filter", "help", "quit"),
+    "starting": ("run.pause",),
+    "running": ("run.pause", "zoom"),
     "stopped": (
-        "step.over", "step.into", "step.out", "run.continue", "run.backward", "run.optimizer", "break.toggle",
-        "zoom", "help", "quit", "run.zero", "run.warning", "event.previous", "explain", "filter",
+        "step.over", "step.into", "step.out", "run.continue", "run.backward", "run.optimizer", "run.zero",
+        "run.warning", "break.toggle", "zoom", "event.previous", "explain",
     ),
-    "ended": ("event.previous", "event.next", "live", "run.warning", "zoom", "filter", "explain", "help", "quit"),
+    "ended": ("event.previous", "event.next", "step.previous", "step.next", "run.warning", "zoom", "explain"),
 }  # fmt: skip
+_PAST = ("event.previous", "event.next", "live", "step.previous", "step.next", "run.warning", "zoom", "explain")
 
 
-def footer(state: State, scope: str, past: bool) -> Iterable[Key]:
-    """Keys worth showing now, most useful first: those of the state, then those of the focused pane."""
+def footer(state: State, scope: str, past: bool, width: int, remapped: dict[str, str]) -> list[tuple[str, str]]:
+    """Keys worth showing now and their labels: those of the state that fit, the focused pane's, help and quit always."""
     table = {key.id: key for key in KEYS}
-    wanted = [table[id] for id in _FOOTERS[state]]
-    if past:
-        wanted = [table[id] for id in ("event.previous", "event.next", "live", *_FOOTERS[state][:4], "help", "quit")]
     own = [key for key in KEYS if key.scope == scope and key.label]
-    cut = next((i for i, key in enumerate(wanted) if key.id == "help"), len(wanted))
-    return [*wanted[:cut], *own, *wanted[cut:]]
+    if scope in ("parameters", "findings"):
+        own.append(table["filter"] if scope == "parameters" else table["open"])
+    wanted = [table[id] for id in (_PAST if past else _FOOTERS[state])]
+    half = 4 if own else len(wanted)
+    ends = [(shown(table[id], remapped), table[id].label) for id in _ALWAYS]
+    room = width - 2 - sum(_size(item) for item in ends)
+    found: list[tuple[str, str]] = []
+    for key in (*wanted[:half], *own, *wanted[half:]):
+        item = (shown(key, remapped), key.label)
+        if _size(item) <= room:
+            found.append(item)
+            room -= _size(item)
+    return [*found, *ends]
+
+
+def _size(item: tuple[str, str]) -> int:
+    return len(item[0]) + len(item[1]) + 3
 
 
 def allowed(action: str, state: State) -> bool:

@@ -77,6 +77,20 @@ def elide(name: str, width: int, ellipsis: str = "…") -> str:
     return name[: width - len(ellipsis) - tail] + ellipsis + name[len(name) - tail :]
 
 
+def initials(name: str, width: int, ellipsis: str = "…") -> str:
+    """A dotted name in at most `width` cells: words cut to their first letter from the left, numbers kept, then elided.
+
+    `encoder.layers.0.self_attn.in_proj_weight` becomes `e.l.0.self_attn.in_proj_weight`: the parts that tell
+    parameters apart stay.
+    """
+    parts = name.split(".")
+    for index in range(len(parts) - 1):
+        if len(".".join(parts)) <= width:
+            break
+        parts[index] = parts[index] if parts[index].isdigit() else parts[index][:1]
+    return elide(".".join(parts), width, ellipsis)
+
+
 def wrap(text: str, width: int) -> list[str]:
     """The text broken at spaces into rows of at most `width` cells; a longer word is broken anywhere."""
     rows: list[str] = []

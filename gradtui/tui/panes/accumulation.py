@@ -10,7 +10,7 @@ from textual.message import Message
 from gradtui.events import CallSite
 from gradtui.ledger.state import Contribution, ParameterState
 from gradtui.tui import figures, flags
-from gradtui.tui.line import Line, Span, clip, elide, fit, fit_right, justify, line, width_of
+from gradtui.tui.line import Line, Span, clip, elide, fit, justify, line
 from gradtui.tui.view import View
 from gradtui.tui.widgets.list_pane import ListPane
 
@@ -57,7 +57,8 @@ class AccumulationPane(ListPane):
         state = view.selected
         if state is None:
             return self.nothing(view, width)
-        before = [*self._cleared(state, width), *self._folded(state)]
+        head = self.header(view, width) if state.contributions else []
+        before = [*self._cleared(state, width), *self._folded(state), *head]
         after = self._sum(view, state, width)
         total = len(state.contributions)
         self._page = max(height - len(before) - len(after), 1)
@@ -81,50 +82,40 @@ class AccumulationPane(ListPane):
     def _folded(self, state: ParameterState) -> list[Line]:
         return [line("  ", (f"{state.folded} older contributions", "dim"))] if state.folded else []
 
+    def header(self, view: View, width: int) -> list[Line]:
+        at = Widths(width - 2)
+        names = [fit("backward", at.label), fit("loss", at.loss), fit("added", 10), fit("", at.own)]
+        names += [fit("running sum", at.running), fit("cos", at.cosine), fit("used", at.used), fit("line", at.site)]
+        return [line("  ", ("".join(names), "dim"))]
+
     def row(self, view: View, index: int, width: int) -> list[Span]:
         state = view.selected
         assert state is not None
         item = state.contributions[index]
-        k = state.folded + index
-        role = f"w{k % 4}"
-        wide = width >= 56
-        ends = self._ends(item, width)
-        label = f"#{item.backward} "
-        loss_room = 12 if wide else 0
-        spans: list[Span] = [
-            (f"backward {label}" if width >= 72 else fit(label, 6), role),
-            (fit(clip(item.loss, loss_room - 1), loss_room) if loss_room else "", ""),
-            ("+" + figures.norm(item.incoming), "strong" if item.finite else "error"),
-            (" ", ""),
+        role = f"w{(state.folded + index) % 4}"
+        at = Widths(width)
+        cosine = f"{item.cosine:+.2f}" if item.cosine is not None and isfinite(item.cosine) else ""
+        return [
+            (fit(f"#{item.backward}", at.label), role),
+            (fit(clip(item.loss, max(at.loss - 1, 0)), at.loss), ""),
+            (fit("+" + figures.norm(item.incoming), 10), "strong" if item.finite else "error"),
+            *self._bars(state, item, at, role),
+            (fit(cosine, at.cosine), "positive" if cosine.startswith("-") else "dim"),
+            (fit("by step" if item.used_by else "", at.used), "warning"),
+            (fit(f":{item.site.line}" if item.site else "", at.site), "dim"),
         ]
-        used = sum(width_of(text) for text, _ in (*spans, *ends))
-        room = width - used - 1
-        return [*spans, *self._bars(state, item, index, room, role), *ends]
 
-    def _bars(self, state: ParameterState, item: Contribution, index: int, room: int, role: str) -> list[Span]:
+    def _bars(self, state: ParameterState, item: Contribution, at: Widths, role: str) -> list[Span]:
         """What this backward added, and the running sum it gives."""
-        if room < 14:
-            return [(" " * max(room, 0), "")]
-        own, running = room * 2 // 5, room - room * 2 // 5 - 1
+        if not at.running:
+            return []
         full = max([c.after for c in state.contributions if isfinite(c.after)] + [0.0])
         largest = max([c.incoming for c in state.contributions if isfinite(c.incoming)] + [0.0])
-        added = figures.bar(item.incoming, largest, own, self.glyphs)
-        total = figures.bar(item.after, full, running, self.glyphs)
-        old = figures.bar(item.before, full, running, self.glyphs) if item.before > 0 else ""
+        added = figures.bar(item.incoming, largest, at.own - 1, self.glyphs)
+        total = figures.bar(item.after, full, at.running - 1, self.glyphs)
+        old = figures.bar(item.before, full, at.running - 1, self.glyphs) if item.before > 0 else ""
         old = old[: len(total)].replace(self.glyphs.half, self.glyphs.bar)
-        return [(fit(added, own) + " ", role), (old, "rule"), (fit(total[len(old) :], running - len(old)), role)]
-
-    def _ends(self, item: Contribution, width: int) -> list[Span]:
-        cosine = f"cos {item.cosine:+.2f} " if item.cosine is not None and isfinite(item.cosine) else ""
-        used = f"used{self.glyphs.to}step " if item.used_by else ""
-        site = fit_right(_at(item.site), 14) if width >= 60 else ""
-        return [
-            (" " + fit(cosine, 10), "positive" if cosine and (item.cosine or 0) < 0 else "dim")
-            if width >= 50
-            else ("", ""),
-            (fit(used, 10) if width >= 66 else "", "warning"),
-            (site + " " if site else "", "dim"),
-        ]
+        return [(fit(added, at.own), role), (old, "rule"), (fit(total[len(old) :], at.running - len(old)), role)]
 
     def _sum(self, view: View, state: ParameterState, width: int) -> list[Line]:
         """The state of the gradient now, what has used it, what is wrong with it."""
@@ -177,6 +168,20 @@ class AccumulationPane(ListPane):
             return ""
         item = state.contributions[self.cursor]
         return f"{state.info.name}\tbackward #{item.backward}\t{item.loss}\t{figures.norm(item.incoming)}\t{_at(item.site)}"
+
+
+class Widths:
+    """Columns of a row of `width` cells; the loss, what used it, and the bars give way in that order."""
+
+    def __init__(self, width: int) -> None:
+        self.label = 9 if width >= 44 else 6
+        self.loss = 12 if width >= 62 else 0
+        self.used = 8 if width >= 54 else 0
+        self.cosine = 7 if width >= 34 else 0
+        self.site = 6
+        bars = width - self.label - self.loss - self.used - self.cosine - self.site - 10
+        self.own = bars * 2 // 5 if bars >= 16 else 0
+        self.running = bars - self.own if bars >= 8 else 0
 
 
 def _at(site: CallSite | None) -> str:

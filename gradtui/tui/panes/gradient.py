@@ -131,19 +131,18 @@ class GradientPane(ListPane):
         if self.mode == "values":
             return self._numbers(picture, width, height)
         shades = heat.Shades(picture.grid, self.scale)
-        if self._by_glyphs:
-            rows = heat.ramp(picture.grid, shades, self.glyphs)
-        else:
-            rows = heat.blocks(picture.grid, shades)
-        self._mark_spot(rows)
+        grid, times = heat.stretched(picture.grid, width - 1, height if self._by_glyphs else 2 * height)
+        rows = heat.ramp(grid, shades, self.glyphs) if self._by_glyphs else heat.blocks(grid, shades)
+        self._mark_spot(rows, times)
         return [line(" ", *row[: width - 1]) for row in rows[:height]]
 
-    def _mark_spot(self, rows: list[list[Span]]) -> None:
-        if not self.has_focus or not rows:
+    def _mark_spot(self, rows: list[list[Span]], times: int) -> None:
+        if not self.has_focus:
             return
-        down = self.spot[0] if self._by_glyphs else self.spot[0] // 2
-        if down < len(rows) and self.spot[1] < len(rows[down]):
-            rows[down][self.spot[1]] = ("+", "title-focus")
+        down, across = (self.spot[0] * times + times // 2), self.spot[1] * times + (times - 1) // 2
+        down = down if self._by_glyphs else down // 2
+        if down < len(rows) and across < len(rows[down]):
+            rows[down][across] = ("+", "title-focus")
 
     def _numbers(self, picture: TensorView, width: int, height: int) -> list[Line]:
         top, left = picture.values_at

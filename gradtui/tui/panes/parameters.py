@@ -12,7 +12,7 @@ from textual.message import Message
 from gradtui.ledger.state import ParameterState
 from gradtui.rules.finding import Finding
 from gradtui.tui import figures, flags
-from gradtui.tui.line import Line, Span, elide, fit, fit_right, line
+from gradtui.tui.line import Line, Span, fit, fit_right, initials, line
 from gradtui.tui.view import View
 from gradtui.tui.widgets.list_pane import ListPane
 
@@ -45,6 +45,7 @@ class ParametersPane(ListPane):
         self._order: list[ParameterState] = []
         self._findings: dict[int, list[Finding]] = {}
         self._ordered_for: tuple[object, ...] = ()
+        self._root = ""
 
     def watch_view(self) -> None:
         self._arrange(self.view)
@@ -61,6 +62,7 @@ class ParametersPane(ListPane):
             return
         self._ordered_for = key
         self._findings = _by_parameter(view)
+        self._root = common_root([state.info.name for state in view.parameters.values()])
         wanted = wanted_by(self.filter, view.counts.backward)
         self._order = [state for state in view.parameters.values() if wanted(state)]
         if self.sort != "order":
@@ -89,6 +91,7 @@ class ParametersPane(ListPane):
         shown = f"{self.cursor + 1} of {len(self._order)}" if self._order else ""
         if self.filter:
             shown += f" (filter {self.filter}, {total} in all)"
+        shown += f"  in {self._root}" if self._root else ""
         sort = f"sort: {self.sort}" if self.sort != "order" else ""
         return [(shown, "dim")], [(sort, "dim")]
 
@@ -103,7 +106,7 @@ class ParametersPane(ListPane):
         norm_role = "error" if not state.finite else "dim" if state.state in ("none", "zero") else "strong"
         changed = "'" if state.info.id in view.changed else " "
         spans: list[Span] = [
-            (fit(elide(state.info.name, columns.name, self.glyphs.ellipsis), columns.name), ""),
+            (fit(initials(self._short(state), columns.name, self.glyphs.ellipsis), columns.name), ""),
             (" " + fit(figures.shape(state.info.shape), columns.shape) if columns.shape else "", "dim"),
             (" " + fit_right(_norm(state), 8), norm_role),
             (changed, "accent"),
@@ -114,6 +117,10 @@ class ParametersPane(ListPane):
             spans.append((" " + fit(figures.spark(state.history, columns.trend, self.glyphs), columns.trend), "accent"))
         found = self._findings.get(state.info.id, [])
         return [*spans, (" ", ""), *flags.spans(state, view.counts.backward, found, self.glyphs)]
+
+    def _short(self, state: ParameterState) -> str:
+        """Without the root that every parameter has in common; the title names it."""
+        return state.info.name.removeprefix(f"{self._root}.")
 
     def nothing(self, view: View, width: int) -> list[Line]:
         if self.filter:
@@ -152,7 +159,7 @@ class Columns:
     """Widths for a row of `width` cells; trend, shape and the count of writes give way in that order."""
 
     def __init__(self, width: int) -> None:
-        fixed = 9 + 1 + 8 + 5
+        fixed = 9 + 1 + 8 + 6
         self.trend = 8 if width >= 64 else 0
         self.shape = 9 if width >= 54 else 0
         self.writes = 4 if width >= 44 else 0
@@ -173,6 +180,12 @@ class Columns:
             + (" " + fit("trend", self.trend) if self.trend else "")
             + " flags"
         )
+
+
+def common_root(names: list[str]) -> str:
+    """The first part of dotted names that all share, where every name has more parts than that."""
+    roots = {name.partition(".")[0] for name in names}
+    return roots.pop() if len(roots) == 1 and len(names) > 1 and all("." in name for name in names) else ""
 
 
 def _norm(state: ParameterState) -> str:

@@ -163,7 +163,16 @@ class TickerBar(Painted):
             return "the run is over: [ and ] go through its events, q leaves"
         if not view.counts.backward:
             return "n runs the call under the arrow; B runs on to the first backward"
-        return ""
+        return self._last(view)
+
+    def _last(self, view: View) -> str:
+        """What has just run."""
+        row = view.event
+        if row is None:
+            return ""
+        took = figures.duration(row.duration)
+        number = f" #{row.ordinal}" if row.ordinal else ""
+        return f"just ran  {row.what}{number}  {row.detail}" + (f"  in {took}" if took else "")
 
 
 class FooterBar(Painted):
@@ -174,13 +183,8 @@ class FooterBar(Painted):
 
     def rows(self, width: int, height: int) -> list[Line]:
         view = self.view
+        keys = keymap.footer(view.state, self.scope, not view.live, width, self.remapped)
         spans: list[Span] = [(" ", "")]
-        used = 1
-        for key in keymap.footer(view.state, self.scope, not view.live):
-            name = keymap.shown(key, self.remapped)
-            size = width_of(name) + width_of(key.label) + 3
-            if used + size > width + 2:
-                continue
-            spans += [(name, "key"), (f" {key.label}  ", "dim")]
-            used += size
+        for name, label in keys:
+            spans += [(name, "key"), (f" {label}  ", "dim")]
         return [Line(tuple(spans), "chrome")]
