@@ -84,7 +84,7 @@ def _detail(event: facts.Event, optimizers: Mapping[int, OptimizerState]) -> str
         case facts.BackwardEnded():
             return _backward(event)
         case facts.OptimizerStepped():
-            return f"{_optimizer(event.optimizer, optimizers)}  {_many(len(event.used), 'gradient')}"
+            return f"{_optimizer(event.optimizer, optimizers)}  {_many(len(event.used), 'grad')}"
         case facts.GradsZeroed():
             return f"{event.owner or 'by hand'}  {_cleared(event)}"
         case facts.GradsClipped():
@@ -106,7 +106,7 @@ def _rest(event: facts.Event) -> str:
     match event:
         case facts.GradsEdited():
             factor = f" by {figures.short(event.factor)}" if event.how == "scaled" else ""
-            return f"{event.how}{factor}  {_many(len(event.parameters), 'gradient')}"
+            return f"{event.how}{factor}  {_many(len(event.parameters), 'grad')}"
         case facts.ParametersEdited():
             return _many(len(event.parameters), "parameter")
         case facts.CallRaised():
@@ -128,18 +128,18 @@ def _rest(event: facts.Event) -> str:
 def _backward(event: facts.BackwardEnded) -> str:
     value = f" = {figures.short(event.value)}" if event.value is not None else ""
     writes = len(event.contributions.parameters)
-    return f"{event.loss}{value}  {_many(writes, 'gradient')}"
+    return f"{event.loss}{value}  {_many(writes, 'grad')}"
 
 
 def _cleared(event: facts.GradsZeroed) -> str:
     if event.how == "nothing":
         return "nothing to clear"
-    return f"{_many(len(event.parameters), 'gradient')} → {'None' if event.how == 'none' else '0'}"
+    return f"{_many(len(event.parameters), 'grad')} → {'None' if event.how == 'none' else '0'}"
 
 
 def _clipped(event: facts.GradsClipped) -> str:
     if event.method == "value":
-        return f"to ±{figures.short(event.limit)}  {_many(len(event.parameters), 'gradient')}"
+        return f"to ±{figures.short(event.limit)}  {_many(len(event.parameters), 'grad')}"
     active = "" if event.norm > event.limit else "  (inactive)"
     return f"norm {figures.short(event.norm)}, max {figures.short(event.limit)}{active}"
 

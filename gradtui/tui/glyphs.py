@@ -22,6 +22,8 @@ class Glyphs:
     rule_focus: str = "━"
     gutter: str = "│"
     tee: str = "├"
+    corners: str = "┏┓┗┛"
+    side: str = "┃"
     bar: str = "█"
     half: str = "▌"
     empty: str = "·"
@@ -59,6 +61,8 @@ ASCII = Glyphs(
     rule_focus="=",
     gutter="|",
     tee="+",
+    corners="++++",
+    side="|",
     bar="#",
     half="-",
     empty=".",

@@ -108,7 +108,7 @@ def _column(x: int, top: int, width: int, gutter: bool, parts: list[tuple[PaneNa
 
 
 def _two(width: int, top: int, body: int, wish: Wish) -> dict[PaneName, Place]:
-    left = width * 42 // 100
+    left = width * 44 // 100
     source, output = body * 50 // 100, max(5, body * 20 // 100)
     accumulation, slot = max(8, body * 26 // 100), max(12, body * 37 // 100)
     return _column(

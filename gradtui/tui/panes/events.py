@@ -49,7 +49,7 @@ class EventsPane(ListPane):
         name = "  " * row.depth + row.what
         left: list[Span] = [
             (self.glyphs.fresh + " ", row.mark),
-            (fit(f"{name} {ordinal}", 19), "" if row.mark != "error" else "error"),
+            (fit(f"{name} {ordinal} ", 15 if width < 60 else 19), "" if row.mark != "error" else "error"),
         ]
         right: list[Span] = [
             (fit_right(took, 8) if took or width >= 60 else "", "dim"),

@@ -46,6 +46,7 @@ class ParametersPane(ListPane):
         self._findings: dict[int, list[Finding]] = {}
         self._ordered_for: tuple[object, ...] = ()
         self._root = ""
+        self._longest = 0
 
     def watch_view(self) -> None:
         self._arrange(self.view)
@@ -63,6 +64,7 @@ class ParametersPane(ListPane):
         self._ordered_for = key
         self._findings = _by_parameter(view)
         self._root = common_root([state.info.name for state in view.parameters.values()])
+        self._longest = max((len(self._short(state)) for state in view.parameters.values()), default=0)
         wanted = wanted_by(self.filter, view.counts.backward)
         self._order = [state for state in view.parameters.values() if wanted(state)]
         if self.sort != "order":
@@ -96,25 +98,25 @@ class ParametersPane(ListPane):
         return [(shown, "dim")], [(sort, "dim")]
 
     def header(self, view: View, width: int) -> list[Line]:
-        columns = Columns(width - 2)
-        return [line("  ", (columns.head(), "dim"))]
+        return [line("  ", (Columns(width - 2, self._longest).head(), "dim"))]
 
     def row(self, view: View, index: int, width: int) -> list[Span]:
         state = self._order[index]
-        columns = Columns(width)
+        at = Columns(width, self._longest)
         writes = len(state.contributions) + state.folded
         norm_role = "error" if not state.finite else "dim" if state.state in ("none", "zero") else "strong"
-        changed = "'" if state.info.id in view.changed else " "
+        trend = figures.spark(state.history, at.trend - 1, self.glyphs)
         spans: list[Span] = [
-            (fit(initials(self._short(state), columns.name, self.glyphs.ellipsis), columns.name), ""),
-            (" " + fit(figures.shape(state.info.shape), columns.shape) if columns.shape else "", "dim"),
+            (fit(initials(self._short(state), at.name, self.glyphs.ellipsis), at.name), ""),
+            (fit(" " + figures.shape(state.info.shape), at.shape), "dim"),
             (" " + fit_right(_norm(state), 8), norm_role),
-            (changed, "accent"),
-            (fit_right(str(writes) if writes else "", columns.writes), "" if writes > 1 else "dim"),
+            ("'" if state.info.id in view.changed else " ", "accent"),
+            (fit_right(str(writes) if writes and at.writes else "", at.writes), "" if writes > 1 else "dim"),
             (f" {flags.state_mark(state.state, self.glyphs)} {state.state:<5}", flags.state_role(state.state)),
+            (fit(" " + trend, at.trend), "accent"),
+            (fit(" " + _owners(state, view), at.owner), "dim"),
+            (fit(" " + _cleared(state), at.cleared), "dim"),
         ]
-        if columns.trend:
-            spans.append((" " + fit(figures.spark(state.history, columns.trend, self.glyphs), columns.trend), "accent"))
         found = self._findings.get(state.info.id, [])
         return [*spans, (" ", ""), *flags.spans(state, view.counts.backward, found, self.glyphs)]
 
@@ -156,30 +158,46 @@ class ParametersPane(ListPane):
 
 
 class Columns:
-    """Widths for a row of `width` cells; trend, shape and the count of writes give way in that order."""
+    """Widths for a row of `width` cells whose longest name takes `longest`.
 
-    def __init__(self, width: int) -> None:
+    Names come first; shape, trend and the count of writes give way in that order, owner and clear come with spare room.
+    """
+
+    def __init__(self, width: int, longest: int) -> None:
+        wanted = min(max(longest, 8), 30)
+        self.writes, self.trend, self.shape, self.owner, self.cleared = 4, 9, 10, 0, 0
         fixed = 9 + 1 + 8 + 6
-        self.trend = 8 if width >= 64 else 0
-        self.shape = 9 if width >= 54 else 0
-        self.writes = 4 if width >= 44 else 0
-        taken = fixed + self.writes + (self.trend + 1 if self.trend else 0) + (self.shape + 1 if self.shape else 0)
-        self.name = max(width - taken, 8)
-        if self.trend and self.name > 48:
-            self.trend, self.name = self.trend + 8, self.name - 8
+        if width - fixed - 4 - 9 - 10 < wanted:
+            self.shape = 0
+        if width - fixed - 4 - 9 - self.shape < min(wanted, 22):
+            self.trend = 0
+        if width - fixed - 4 - self.trend - self.shape < 10:
+            self.writes = 0
+        spare = width - fixed - self.writes - self.trend - self.shape
+        self.name = min(spare, max(longest, 12))
+        spare -= self.name
+        if spare >= 16 and self.trend:
+            self.owner, spare = 16, spare - 16
+        if spare >= 26 and self.owner:
+            self.cleared, spare = 26, spare - 26
+        if spare >= 16 and self.trend:
+            self.trend += 16
 
     def head(self) -> str:
         """The header row."""
-        return (
-            fit("name", self.name)
-            + (" " + fit("shape", self.shape) if self.shape else "")
-            + fit_right("|grad|", 9)
-            + " "
-            + fit_right("#" if self.writes else "", self.writes)
-            + " state  "
-            + (" " + fit("trend", self.trend) if self.trend else "")
-            + " flags"
-        )
+        names = [
+            fit("name", self.name),
+            fit(" shape", self.shape),
+            "   |grad| ",
+            fit_right("#", self.writes) if self.writes else "",
+        ]
+        names += [
+            " state  ",
+            fit(" trend", self.trend),
+            fit(" optimizer", self.owner),
+            fit(" last cleared", self.cleared),
+        ]
+        return "".join(names) + " flags"
 
 
 def common_root(names: list[str]) -> str:
@@ -190,6 +208,18 @@ def common_root(names: list[str]) -> str:
 
 def _norm(state: ParameterState) -> str:
     return "None" if state.state == "none" else figures.norm(state.norm)
+
+
+def _owners(state: ParameterState, view: View) -> str:
+    names = [view.optimizers[id].info.name for id in state.owners if id in view.optimizers]
+    return ", ".join(names) or ("none" if view.optimizers else "")
+
+
+def _cleared(state: ParameterState) -> str:
+    if state.cleared is None:
+        return "never" if state.backwards else ""
+    site = state.cleared.site
+    return f"{state.cleared.owner or state.cleared.by}" + (f" :{site.line}" if site else "")
 
 
 def _by_parameter(view: View) -> dict[int, list[Finding]]:

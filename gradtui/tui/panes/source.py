@@ -69,9 +69,9 @@ class SourcePane(ListPane):
             self._mark(view, number),
             (" ", ""),
         ]
-        note = self._note(view, number)
-        room = width - digits - 4 - (width_of(note[0][0]) + 2 if note and here else 0)
-        spans += _cropped(code, room)
+        spans += _cropped(code, width - digits - 4)
+        room = width - sum(width_of(text) for text, _ in spans) - 2
+        note = next(([note] for note in self._notes(view, number) if width_of(note[0]) <= room), [])
         bar = "current" if here else "select" if self.has_focus and index == self.cursor else ""
         return Line(justify(spans, note, width).spans, bar)
 
@@ -81,19 +81,20 @@ class SourcePane(ListPane):
             return (self.glyphs.breakpoint, "breakpoint")
         return (self.glyphs.event, "accent") if number in view.marks else (" ", "")
 
-    def _note(self, view: View, number: int) -> list[Span]:
-        """What stands at the right end of a line: the call about to run, or how often one ran here."""
+    def _notes(self, view: View, number: int) -> list[Span]:
+        """What may stand at the right end of a line, the longest first: the call about to run, or how often one ran here."""
         if number == view.line and view.live and view.where:
             where = view.where
+            name = f"{self.glyphs.stopped} {_WORDS.get(where.kind, where.kind)} #{where.ordinal}"
             value = f" = {figures.short(where.value)}" if where.value is not None else ""
-            on = f"  {clip(where.expression, 24)}{value}" if where.kind == "backward" else ""
-            return [
-                (f"{self.glyphs.stopped} {_WORDS.get(where.kind, where.kind)} #{where.ordinal} next{on} ", "stopped")
-            ]
+            on = f"  {clip(where.expression, 24)}{value}" if where.kind == "backward" and where.expression else ""
+            texts = (f"{name} next{on} ", f"{name} next ", f"{name} ", f"{self.glyphs.stopped} ")
+            return [(text, "stopped") for text in texts]
         mark = view.marks.get(number)
         if mark is None:
             return []
-        return [(f"{_WORDS.get(mark.kind, mark.kind)} {self.glyphs.times}{figures.count(mark.count)} ", "dim")]
+        times = f"{self.glyphs.times}{figures.count(mark.count)} "
+        return [(f"{_WORDS.get(mark.kind, mark.kind)} {times}", "dim"), (times, "dim")]
 
     def nothing(self, view: View, width: int) -> list[Line]:
         if view.source is not None:

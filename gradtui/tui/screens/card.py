@@ -9,37 +9,35 @@ from textual.binding import Binding
 from textual.screen import ModalScreen
 
 from gradtui.tui.glyphs import UNICODE, Glyphs
-from gradtui.tui.line import Line, justify, line
+from gradtui.tui.line import Line, Span
 from gradtui.tui.palette import DARK, Palette
-from gradtui.tui.widgets.painted import Painted
+from gradtui.tui.widgets.framed import Framed
 
 Rows = Callable[[int], list[Line]]
 """Rows for a width."""
 
 
-class CardBody(Painted):
-    """The card's text, in a frame of its own drawing."""
+class CardBody(Framed):
+    """The card's text."""
 
     def __init__(self, title: str, rows: Rows) -> None:
         super().__init__()
-        self._title = title
-        self._rows = rows
+        self.title = title
+        self.text_rows = rows
         self.top = 0
         self.page = 1
+        self._below = 0
 
-    def rows(self, width: int, height: int) -> list[Line]:
-        inner = width - 4
-        found = self._rows(inner)
-        self.page = max(height - 2, 1)
+    def inside(self, width: int, height: int) -> list[Line]:
+        found = self.text_rows(width)
+        self.page = max(height, 1)
         self.top = min(max(self.top, 0), max(len(found) - self.page, 0))
-        shown = found[self.top : self.top + self.page]
-        shown += [line()] * (self.page - len(shown))
-        below = len(found) - self.top - self.page
-        more = f" {below} more {self.glyphs.down} " if below > 0 else ""
-        rule = self.glyphs.rule_focus
-        top = justify([(rule + " ", "accent"), (self._title + " ", "title-focus")], [], width, (rule, "accent"))
-        bottom = justify([(rule, "accent")], [(more, "dim"), (f" q closes {rule}", "accent")], width, (rule, "accent"))
-        return [top, *(Line((("  ", ""), *row.spans)) for row in shown), bottom]
+        self._below = len(found) - self.top - self.page
+        return found[self.top : self.top + self.page]
+
+    def ends(self) -> list[Span]:
+        more = f" {self._below} more {self.glyphs.down} " if self._below > 0 else ""
+        return [(more, "dim"), (" q closes ", "accent")]
 
 
 class Card(ModalScreen[None]):
@@ -80,7 +78,7 @@ class Card(ModalScreen[None]):
         width, height = self.app.size
         wide = min(84, width)
         self.body.styles.width = wide
-        self.body.styles.height = min(len(self.body._rows(wide - 4)) + 2, height)
+        self.body.styles.height = min(len(self.body.text_rows(wide - 4)) + 2, height)
 
     def action_dismiss_card(self) -> None:
         self.dismiss()

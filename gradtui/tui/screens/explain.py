@@ -47,10 +47,15 @@ def rule_text(slug: str) -> str | None:
 
 
 def _prose(text: str, width: int) -> list[Line]:
-    rows = [line()]
-    for paragraph in text.split("\n"):
-        heading = paragraph.rstrip().endswith(":") and len(paragraph) < 40
-        rows += [line((row, "title-focus" if heading else "")) for row in wrap(paragraph.strip(), width)]
+    rows: list[Line] = []
+    for paragraph in text.split("\n\n"):
+        label, colon, rest = " ".join(paragraph.split()).partition(": ")
+        if colon and len(label) < 24:
+            rows += [line(), line((label, "title-focus"))]
+            paragraph = rest[:1].upper() + rest[1:]
+        else:
+            rows.append(line())
+        rows += [line((row, "")) for row in wrap(" ".join(paragraph.split()), width)]
     return rows
 
 

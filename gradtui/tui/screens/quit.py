@@ -7,9 +7,9 @@ from textual.binding import Binding
 from textual.screen import ModalScreen
 
 from gradtui.tui.glyphs import Glyphs
-from gradtui.tui.line import Line, justify, line
+from gradtui.tui.line import Line, line
 from gradtui.tui.palette import Palette
-from gradtui.tui.widgets.painted import Painted
+from gradtui.tui.widgets.framed import Framed
 
 _ANSWERS = (
     ("k", "kill", "end the script (SIGTERM), and leave"),
@@ -18,14 +18,12 @@ _ANSWERS = (
 )
 
 
-class _Question(Painted):
-    def rows(self, width: int, height: int) -> list[Line]:
-        rule = self.glyphs.rule_focus
-        top = justify(
-            [(rule + " ", "accent"), ("The script is still running ", "title-focus")], [], width, (rule, "accent")
-        )
-        rows = [line("   ", (key, "key"), (f"  {name:<8}", "strong"), (text, "")) for key, name, text in _ANSWERS]
-        return [top, line(), *rows, line(), line((rule * width, "accent"))]
+class _Question(Framed):
+    title = "The script has not ended"
+
+    def inside(self, width: int, height: int) -> list[Line]:
+        rows = [line("  ", (key, "key"), (f"  {name:<8}", "strong"), (text, "")) for key, name, text in _ANSWERS]
+        return [line(), *rows]
 
 
 class Leaving(ModalScreen[str]):
