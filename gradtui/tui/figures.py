@@ -52,24 +52,21 @@ def shape(sizes: Sequence[int]) -> str:
 
 
 def spark(values: Sequence[float], width: int, glyphs: Glyphs) -> str:
-    """A trend of the newest values, on a log scale when they span more than a decade; NaN and Inf as `!`."""
+    """A trend of the newest values on a log scale of at least a decade, a steady value in its middle; NaN and Inf as `!`."""
     newest = list(values)[-width:] if width > 0 else []
-    finite = [v for v in newest if isfinite(v) and v > 0]
-    if not finite:
-        return "".join("!" if not isfinite(v) else glyphs.spark[0] for v in newest)
-    low, high = min(finite), max(finite)
-    logarithmic = high > 10 * low
-    bottom, top = (log10(low), log10(high)) if logarithmic else (0.0, high)
-    return "".join(_level(v, bottom, top, logarithmic, glyphs) for v in newest)
+    logs = [log10(v) for v in newest if isfinite(v) and v > 0]
+    middle = (min(logs) + max(logs)) / 2 if logs else 0.0
+    half = max((max(logs) - min(logs)) / 2, 0.5) if logs else 0.5
+    return "".join(_level(v, middle, half, glyphs.spark) for v in newest)
 
 
-def _level(value: float, bottom: float, top: float, logarithmic: bool, glyphs: Glyphs) -> str:
+def _level(value: float, middle: float, half: float, levels: str) -> str:
     if not isfinite(value):
         return "!"
     if value <= 0:
-        return glyphs.spark[0]
-    place = ((log10(value) if logarithmic else value) - bottom) / ((top - bottom) or 1.0)
-    return glyphs.spark[min(int(place * len(glyphs.spark)), len(glyphs.spark) - 1)]
+        return levels[0]
+    place = 0.5 + (log10(value) - middle) / (2 * half)
+    return levels[min(max(int(place * len(levels)), 0), len(levels) - 1)]
 
 
 def bar(value: float, full: float, width: int, glyphs: Glyphs) -> str:

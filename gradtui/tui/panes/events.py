@@ -53,7 +53,7 @@ class EventsPane(ListPane):
         ]
         right: list[Span] = [
             (fit_right(took, 8) if took or width >= 60 else "", "dim"),
-            (" " + fit_right(site, 5), "dim"),
+            (" " + fit_right(site, 16 if width >= 50 else 5), "dim"),
         ]
         room = width - sum(width_of(text) for text, _ in (*left, *right)) - 1
         return [*left, (fit(clip(row.detail, room, self.glyphs.ellipsis), room), _detail_role(row)), *right]

@@ -47,7 +47,8 @@ class FindingsPane(ListPane):
         live = [item.finding for item in self._shown if item.finding.status != "withdrawn"]
         parts = [(f"{sum(f.severity == s for f in live)} {s}", s) for s in ("error", "warning", "info")]
         shown = [(text + ("s" if not text.startswith("1 ") and role != "info" else ""), role) for text, role in parts]
-        return [(text + "  ", role) for text, role in shown if not text.startswith("0 ")], []
+        kept = [(text, role) for text, role in shown if not text.startswith("0 ")]
+        return [(("  " if i else "") + text, role) for i, (text, role) in enumerate(kept)], []
 
     def count(self, view: View) -> int:
         return len(self._shown)
@@ -82,7 +83,7 @@ class FindingsPane(ListPane):
         rows += self._labelled("since", [_since(finding)], "") if finding.first else []
         for fact in finding.evidence:
             limit = f"   (threshold {fact.threshold})" if fact.threshold else ""
-            rows += self._labelled("figure", [f"{fact.what}: {fact.actual}{limit}"], "")
+            rows += self._labelled("figure", wrap(f"{fact.what}: {fact.actual}{limit}", inner - 8), "")
         rows += self._labelled("at", [_line(finding.site)], "accent") if finding.site else []
         for site in finding.related:
             rows += self._labelled("with", [_line(site)], "accent")

@@ -20,7 +20,7 @@ class Framed(Painted):
         return []
 
     def rows(self, width: int, height: int) -> list[Line]:
-        left_top, right_top, left_bottom, right_bottom = self.glyphs.corners
+        left_top, right_top, left_bottom, right_bottom = tuple(self.glyphs.corners)
         rule = (self.glyphs.rule_focus, "accent")
         inner = width - 4
         body = self.inside(inner, height - 2)[: height - 2]
