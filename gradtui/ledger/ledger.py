@@ -223,17 +223,9 @@ class Ledger:
 
     def _new_evaluation(self, closure: OpenClosure, event: ev.BackwardEnded, change: Change) -> None:
         """Within step(closure), the next evaluation shows that the step has read what the last one left."""
-        where = (event.site.file, event.site.line) if event.site else ("", 0)
-        if event.evaluation:
-            again = event.evaluation != closure.evaluation and closure.evaluation != 0
-            closure.evaluation = event.evaluation
-        else:
-            again = where in closure.sites
-        if again:
-            closure.sites.clear()
+        if event.evaluation and closure.evaluation and event.evaluation != closure.evaluation:
             self._read_by_closure(closure, event.seq, change)
-        if where not in closure.sites:
-            closure.sites.append(where)
+        closure.evaluation = event.evaluation
 
     def _read_by_closure(self, closure: OpenClosure, seq: int, change: Change) -> None:
         optimizer = self.optimizers.get(closure.optimizer)
@@ -464,7 +456,6 @@ class Ledger:
         closure = self._closure_around(event)
         if closure is not None:
             self._read_by_closure(closure, closure.seq, change)
-            closure.sites.clear()
         self._clear(event, change)
         self._leave_windows(event)
 
@@ -570,7 +561,10 @@ class Ledger:
         inside: set[int] = set()
         for closure in self.closures.values():
             optimizer = self.optimizers.get(closure.optimizer)
-            inside.update(optimizer.info.parameters if optimizer else ())
+            owned = optimizer.info.parameters if optimizer else ()
+            if not set(owned).isdisjoint(event.parameters):
+                self._read_by_closure(closure, event.seq, change)
+            inside.update(owned)
         by_hand: list[int] = []
         for number in event.parameters:
             p = self.parameter(number)

@@ -219,5 +219,4 @@ class OpenClosure(msgspec.Struct):
     optimizer: int
     seq: int
     evaluation: int = 0
-    sites: list[tuple[str, int]] = msgspec.field(default_factory=list)
-    """Lines whose backward ran in this evaluation."""
+    """Of its last backward, where that is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -14,6 +14,7 @@ from gradtui.rules.causes import fold
 from gradtui.rules.finding import Finding
 from gradtui.rules.rule import Ending, Rule
 from gradtui.rules.settings import JudgeSettings
+from gradtui.rules.sources import Sources
 
 RULE_FAILED = "rule-failed"
 """Slug of the finding that tells that one of our own rules broke and went silent."""
@@ -22,8 +23,15 @@ RULE_FAILED = "rule-failed"
 class Judge:
     """All rules over all processes of one run."""
 
-    def __init__(self, settings: JudgeSettings | None = None, rules: tuple[type[Rule], ...] = RULES) -> None:
+    def __init__(
+        self,
+        settings: JudgeSettings | None = None,
+        rules: tuple[type[Rule], ...] = RULES,
+        read: Callable[[str], str | None] | None = None,
+    ) -> None:
+        """`read` gives the text of one of the person's source files, or None; rules use it to name the line to change."""
         self.settings = settings or JudgeSettings()
+        self.sources = Sources(read)
         self.ledger = RunLedger()
         self._classes = tuple(rule for rule in rules if self.settings.allows(rule.slug))
         self._rules: dict[int, list[Rule]] = {}
@@ -38,7 +46,7 @@ class Judge:
         changed: list[Finding] = []
         rules = self._rules.get(event.process)
         if rules is None:
-            rules = self._rules[event.process] = [rule(self.settings.thresholds) for rule in self._classes]
+            rules = self._rules[event.process] = [rule(self.settings.thresholds, self.sources) for rule in self._classes]
         for rule in rules:
             try:
                 for finding in rule.observe(change, ledger):

@@ -10,6 +10,7 @@ from gradtui.events import CallSite
 from gradtui.ledger import Change, Ledger
 from gradtui.rules.finding import Evidence, Finding, First, FirstKind, Severity, Site, Status
 from gradtui.rules.settings import Thresholds
+from gradtui.rules.sources import Sources
 
 NAMES_KEPT = 200
 FAULTS_KEPT = 100
@@ -101,8 +102,9 @@ class Rule:
     slug: ClassVar[str] = ""
     severity: ClassVar[Severity] = "error"
 
-    def __init__(self, thresholds: Thresholds | None = None) -> None:
+    def __init__(self, thresholds: Thresholds | None = None, sources: Sources | None = None) -> None:
         self.thresholds = thresholds or Thresholds()
+        self.sources = sources or Sources()
         self.faults: dict[str, Fault] = {}
 
     # -- what a rule defines --------------------------------------------------------------------------------------
