@@ -96,6 +96,9 @@ class GradtuiApp(RunActions, ScreenActions):
         self.relayout()
         self.link.send(Resize(event.size.height, event.size.width))
 
+    def on_descendant_focus(self) -> None:
+        self.gate.ask()
+
     def on_cursor_position(self) -> None:
         self.gate.answered()
 

@@ -53,7 +53,6 @@ class GradientPane(ListPane):
         self._wish()
 
     def on_resize(self) -> None:
-        super().on_resize()
         self._wish()
 
     def _wish(self) -> None:

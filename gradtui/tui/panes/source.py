@@ -38,7 +38,6 @@ class SourcePane(ListPane):
     def on_resize(self) -> None:
         self._page = max(self.size.height - 1, 1)
         self._centre(self.view)
-        super().on_resize()
 
     def _centre(self, view: View) -> None:
         if view.line:
