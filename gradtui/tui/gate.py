@@ -45,6 +45,11 @@ class PaintGate:
             return 1 / min(SLOW_FPS, self._fps)
         return 1 / (min(REMOTE_FPS, self._fps) if self.round_trip > 0.02 else self._fps)
 
+    @property
+    def pending(self) -> bool:
+        """A paint has been asked for and not made."""
+        return self._wanted or self._timer
+
     def ask(self) -> None:
         """Something has changed."""
         self._wanted = True

@@ -146,9 +146,10 @@ class TickerBar(Painted):
             newest = max(found, key=lambda finding: (finding.severity == "error", finding.seq))
             mark = {"error": self.glyphs.error, "warning": self.glyphs.warning, "info": self.glyphs.info}
             sign = mark[newest.severity] if newest.status == "confirmed" else "?"
-            end: list[Span] = [("  7 findings  K explain ", "dim")]
-            room = width - width_of(end[0][0]) - 4
-            left: list[Span] = [(f" {sign} ", newest.severity), (clip(newest.message, room), "")]
+            end: list[Span] = [("  7 shows it ", "dim")]
+            head = f" {sign} {newest.rule}  "
+            room = width - width_of(end[0][0]) - width_of(head)
+            left: list[Span] = [(head, newest.severity), (clip(newest.message, room, self.glyphs.ellipsis), "")]
             return [justify(left, end, width)]
         return [Line(((" ", ""), (clip(self._hint(view), width - 2), "dim")))]
 
