@@ -215,6 +215,8 @@ class BackwardEnded(Origin):
     """Inside step(closure): which evaluation of the closure this backward belongs to, from 1; 0 when not known."""
     elements: int = 0
     """How many elements the mean at the root of the loss was taken over (tokens, pixels); 0 when not known."""
+    unsynced: bool = False
+    """It ran under DistributedDataParallel's `no_sync()`: ranks have not averaged what it added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,7 @@ class Ledger:
         record.root, record.training, record.nodes = event.root, event.training, event.nodes
         record.retain_graph, record.create_graph = event.retain_graph, event.create_graph
         record.eval_modules, record.reached = event.eval_modules, event.reached
-        record.elements = event.elements
+        record.elements, record.unsynced = event.elements, event.unsynced
         self._land(event, event.contributions, record, change)
         self._count("backward", event, event.loss)
 

@@ -151,6 +151,7 @@ class BackwardRecord(msgspec.Struct):
     reached: int = 0
     elements: int = 0
     """Elements that the mean at the root was taken over; 0 when not known."""
+    unsynced: bool = False
     parent: int = 0
 
     @property

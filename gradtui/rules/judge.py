@@ -10,6 +10,7 @@ from gradtui import events as ev
 from gradtui.events import Event
 from gradtui.ledger import Change, Ledger, RunLedger
 from gradtui.rules import RULES
+from gradtui.rules.across import RunRule
 from gradtui.rules.causes import fold
 from gradtui.rules.finding import Finding
 from gradtui.rules.rule import Ending, Rule
@@ -33,7 +34,14 @@ class Judge:
         self.settings = settings or JudgeSettings()
         self.sources = Sources(read)
         self.ledger = RunLedger()
-        self._classes = tuple(rule for rule in rules if self.settings.allows(rule.slug))
+        wanted = tuple(rule for rule in rules if self.settings.allows(rule.slug))
+        self._classes = tuple(rule for rule in wanted if not issubclass(rule, RunRule))
+        self._across: list[RunRule] = []
+        for rule in wanted:
+            if issubclass(rule, RunRule):
+                made = rule(self.settings.thresholds, self.sources)
+                made.run = self.ledger
+                self._across.append(made)
         self._rules: dict[int, list[Rule]] = {}
         self._found: dict[tuple[int, str, str], Finding] = {}
         self._raised: dict[int, bool] = {}
@@ -47,14 +55,18 @@ class Judge:
         rules = self._rules.get(event.process)
         if rules is None:
             rules = self._rules[event.process] = [rule(self.settings.thresholds, self.sources) for rule in self._classes]
-        for rule in rules:
+        for rule in (*rules, *self._across) if len(self.ledger.processes) > 1 else rules:
             try:
                 for finding in rule.observe(change, ledger):
                     changed.append(self._keep(finding, event.process))
             except Exception as error:
-                rules = self._rules[event.process] = [other for other in rules if other is not rule]
+                self._put_aside(rule, event.process)
                 changed.append(self._failed(rule, error, event))
         return changed
+
+    def _put_aside(self, rule: Rule, process: int) -> None:
+        self._rules[process] = [other for other in self._rules[process] if other is not rule]
+        self._across = [other for other in self._across if other is not rule]
 
     def finish(self, exit_code: int | None = None, signal: int | None = None) -> list[Finding]:
         """The run is over: every finding in its final state, consequences marked with their cause."""
@@ -67,6 +79,14 @@ class Judge:
                     self._recount(rule, process, ledger)
                 except Exception as error:
                     self._failed(rule, error, ev.ProbeFailed(hook=rule.slug, error="", process=process, seq=ledger.seq))
+        first = next(iter(self.ledger.processes), 0)
+        for rule in self._across:
+            try:
+                rule.finish(self.ledger.of(first), Ending(exit_code, signal))
+                for fault in rule.faults.values():
+                    self._keep(rule.finding(fault, self.ledger.of(first)), first)
+            except Exception as error:
+                self._failed(rule, error, ev.ProbeFailed(hook=rule.slug, error=""))
         folded = fold(self._found.values())
         self._found = {(f.process, f.rule, f.key): f for f in folded}
         return self.findings()

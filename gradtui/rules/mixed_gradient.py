@@ -48,9 +48,9 @@ class MixedGradient(Rule):
         last = change.window[-1]
         for record in change.window:
             used = record.used_by
-            if used and record.used_by_optimizer not in (0, own) and used < change.event.seq and last.seq > used:
-                if not set(record.parameters).isdisjoint(last.parameters):
-                    return record, last
+            elsewhere = used and record.used_by_optimizer not in (0, own) and used < change.event.seq and last.seq > used
+            if elsewhere and not set(record.parameters).isdisjoint(last.parameters):
+                return record, last
         return None
 
     @staticmethod
@@ -62,9 +62,9 @@ class MixedGradient(Rule):
         if alone is None:
             return None
         for record in change.window:
-            if len(record.owners) > 1 and line_key(record.site) != line_key(alone.site):
-                if not set(record.parameters).isdisjoint(alone.parameters):
-                    return record, alone
+            wider = len(record.owners) > 1 and line_key(record.site) != line_key(alone.site)
+            if wider and not set(record.parameters).isdisjoint(alone.parameters):
+                return record, alone
         return None
 
     def _tell_mixed(

@@ -37,14 +37,19 @@ class ParameterChangedInBackward(Rule):
         elif isinstance(event, ev.BackwardEnded):
             self._stepped.discard(event.call)
         elif isinstance(event, ev.ParametersEdited) and event.parent in ledger.open_backwards:
-            if event.parent not in self._stepped and not event.rebound:
-                record = ledger.backwards.get(ledger.open_backwards[event.parent])
-                site = record.site if record is not None else event.site
-                fault = self.fault(line_key(site), "backward", ledger.open_backwards[event.parent], event.seq, site)
-                fault.become("confirmed")
-                fault.hit(event.seq, event.parameters)
-                fault.relate(event.site)
-                yield from self.tell(fault, ledger)
+            yield from self._found(event, ledger)
+
+    def _found(self, event: ev.ParametersEdited, ledger: Ledger) -> Iterator[Finding]:
+        if event.parent in self._stepped or event.rebound:
+            return
+        ordinal = ledger.open_backwards[event.parent]
+        record = ledger.backwards.get(ordinal)
+        site = record.site if record is not None else event.site
+        fault = self.fault(line_key(site), "backward", ordinal, event.seq, site)
+        fault.become("confirmed")
+        fault.hit(event.seq, event.parameters)
+        fault.relate(event.site)
+        yield from self.tell(fault, ledger)
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         message = f"The backward at {line(fault.site)} changed the values of {them(fault.ids, ledger)} although no step ran in it ({times(fault.count)})."
