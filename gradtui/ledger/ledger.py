@@ -260,7 +260,7 @@ class Ledger:
                 self._reset(p)
             if p.owners:
                 owned += 1
-            elif not p.info.is_parameter and not p.steps:
+            elif not p.info.is_parameter:
                 record.inputs = True
             if p.state == "spent" and not p.waiting:
                 if p.edited > p.last_step:

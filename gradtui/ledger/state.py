@@ -136,7 +136,7 @@ class BackwardRecord(msgspec.Struct):
     owners: tuple[int, ...] = ()
     """Optimizers that own some of its parameters."""
     inputs: bool = False
-    """It also reached a plain tensor that no optimizer owns (an input being attacked or explained)."""
+    """It also reached a plain tensor that no optimizer owns (an input being attacked or explained; a weight updated by hand)."""
     finite: bool = True
     """Everything it contributed was finite."""
     scale: float = 1.0

@@ -82,12 +82,25 @@ class ExplodingGradient(Rule):
         fault = self.fault("first", "backward", event.ordinal, event.seq, event.site)
         added = event.contributions
         largest = max((n for n in added.incoming if isfinite(n)), default=0.0)
-        fault.add(p for p, n in zip(added.parameters, added.incoming, strict=False) if n >= _MAIN * largest)
+        fault.add(self._carriers(added, largest, ledger))
         fault.facts.update(norm=norm, median=median(norms) if norms else 0.0, value=event.value or 0.0)
         fault.words["loss"] = event.loss
         fault.hit(event.seq)
         self._watched = _LOOK_AHEAD
         yield from self.tell(fault, ledger)
+
+    @staticmethod
+    def _carriers(added: ev.Contributions, largest: float, ledger: Ledger) -> list[int]:
+        """Parameters with a share in it, without modules whose bias says that what came to them was still ordinary."""
+        big = [n for n, norm in zip(added.parameters, added.incoming, strict=False) if norm >= _MAIN * largest]
+        names = {ledger.parameter(n).info.name for n in added.parameters}
+        grown = {ledger.parameter(n).info.name for n in big}
+
+        def ordinary(name: str) -> bool:
+            bias = name.rpartition(".")[0] + ".bias"
+            return bias in names and bias not in grown
+
+        return [n for n in big if not ordinary(ledger.parameter(n).info.name)] or big
 
     def _harm(self, fault: Fault, norm: float, event: ev.BackwardEnded, ledger: Ledger) -> Iterator[Finding]:
         """Used, and then worse: NaN, or a loss far above what it was."""

@@ -39,14 +39,16 @@ class GradientDiscarded(Rule):
                     yield from self._suspect(record, change, ledger)
         elif isinstance(event, ev.OptimizerStepped) and self.faults:
             yield from self._judge(change, ledger)
+        elif isinstance(event, ev.ParametersEdited) and self.faults and not ledger.optimizers and not event.rebound:
+            yield from self._updated_by_hand(event, change, ledger)
 
     def _counts(self, record: BackwardRecord, change: Change, ledger: Ledger) -> bool:
         """It is a loss: nobody skipped a bad step, attacked an input, or wanted no update at all."""
-        if record.inputs or not record.finite or change.poisoned_cleared:
+        if not record.parameters or not record.finite or change.poisoned_cleared:
             return False
-        if not record.owned:
-            return False
-        return bool(record.parameters)
+        if record.owned:
+            return not record.inputs
+        return not ledger.optimizers  # all of it is updated by hand, if at all: a later update decides
 
     def _suspect(self, record: BackwardRecord, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event
@@ -88,6 +90,15 @@ class GradientDiscarded(Rule):
             if fault.status == "confirmed":
                 yield from self.tell(fault, ledger)
 
+    def _updated_by_hand(self, event: ev.ParametersEdited, change: Change, ledger: Ledger) -> Iterator[Finding]:
+        """The program updates its parameters itself, right after their gradients were thrown away."""
+        for fault in self.faults.values():
+            waiting = int(fault.facts.get("waiting", 0))
+            if waiting and not fault.ids.keys().isdisjoint(event.parameters) and not change.consumed:
+                fault.facts["waiting"] = 0
+                self._weigh(fault, waiting, change)
+                yield from self.tell(fault, ledger)
+
     def _weigh(self, fault: Fault, waiting: int, change: Change) -> None:
         facts = fault.facts
         facts["steps"] = facts.get("steps", 0) + 1
@@ -99,7 +110,9 @@ class GradientDiscarded(Rule):
         facts["empty"] = facts.get("empty", 0) + (not change.consumed)
         fault.relate(change.event.site)
         per_step = facts["all"] / facts["steps"]
-        certain = facts["empty"] > 0 or (facts["same"] > 0 and fault.count >= 2) or facts["steps"] >= 3
+        if facts["steps"] == 1 and facts["empty"]:
+            return  # one clear too many at the start of a run harms nothing yet
+        certain = facts["empty"] >= 2 or (facts["same"] > 0 and fault.count >= 2) or facts["steps"] >= 3
         if certain and (facts["same"] or facts["empty"] or per_step <= MEASURING):
             fault.become("confirmed")
 

@@ -74,9 +74,11 @@ class NonfiniteGradient(Rule):
             return
         fault = self.faults["first"]
         fault.become("confirmed", "error")
-        fault.count += 1
-        fault.seq = change.event.seq
-        fault.relate(change.event.site)
+        fault.hit(change.event.seq)
+        if fault.count == 1:
+            fault.words["consumer"] = call(change.event.site, "the next step")
+            fault.relate(change.event.site)
+            self._suspects(fault, ledger)
         yield from self.tell(fault, ledger)
 
     def _handled(self, ledger: Ledger) -> Iterator[Finding]:
@@ -114,6 +116,13 @@ class NonfiniteGradient(Rule):
             fault.count = max(int(fault.facts.get("handled", 0)), 1)
             fault.become("confirmed", "info")
 
+    def _suspects(self, fault: Fault, ledger: Ledger) -> None:
+        """Without a known origin: lines that divide by a sum, take a root or a logarithm."""
+        if not fault.words.get("op") and "risky" not in fault.words:
+            lines = self.sources.risky(ledger)
+            fault.words["risky"] = " or ".join(call(site, "") for site in lines)
+            fault.relate(*lines)
+
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         words = fault.words
         backward = int(fault.facts.get("backward", 0))
@@ -133,7 +142,7 @@ class NonfiniteGradient(Rule):
     @staticmethod
     def _fate(fault: Fault) -> str:
         if fault.status == "confirmed" and fault.severity == "error":
-            return f"{call(fault.related[-1] if fault.related else None, 'the next step')} used them."
+            return f"{fault.words.get('consumer', 'the next step')} used them."
         if fault.severity == "info" or fault.status == "withdrawn":
             return "no step used them, so the program handled it."
         return "nothing has used them yet."
@@ -146,4 +155,5 @@ class NonfiniteGradient(Rule):
             where = f" at {line(fault.site)}" if words.get("forward") else ""
             return f"Mend the operation{where} whose backward is {words['op']}{cause}."
         first = some(ledger.names(list(fault.ids)[:1]))
-        return f"Start with {first}, the first in backward order; `--find-origin` names the operation and its line."
+        guess = f" Likely: {words['risky']}." if words.get("risky") else ""
+        return f"Start with {first}; `--find-origin` names the operation and its line.{guess}"

@@ -34,7 +34,9 @@ class NonfiniteLoss(Rule):
             return
         elif isinstance(event, (ev.OptimizerStepped, ev.ParametersEdited)) and not fault.ids.keys().isdisjoint(change.consumed):
             fault.become("confirmed", "error")
+            fault.words["consumer"] = call(event.site, "a step")
             fault.relate(event.site)
+            self._suspects(fault, ledger)
             yield from self.tell(fault, ledger)
         elif isinstance(event, ev.GradsZeroed) and not fault.ids.keys().isdisjoint(event.parameters):
             fault.become("withdrawn")
@@ -67,16 +69,24 @@ class NonfiniteLoss(Rule):
         if fault is not None and fault.status != "confirmed":
             fault.become("confirmed", "info")
 
+    def _suspects(self, fault: Fault, ledger: Ledger) -> None:
+        """Without a known origin: lines that divide by a sum, take a root or a logarithm."""
+        if not fault.words.get("op") and "risky" not in fault.words:
+            lines = self.sources.risky(ledger)
+            fault.words["risky"] = " or ".join(call(site, "") for site in lines)
+            fault.relate(*lines)
+
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         loss = loss_of(fault.words.get("loss", ""))
         value = number(fault.facts["value"]) if "value" in fault.facts else "not finite"
         message = f"{loss[:1].upper() + loss[1:]} was {value} at backward {fault.first.ordinal:,} ({plural(fault.count, 'backward')} in all)"
         if fault.status == "confirmed" and fault.severity == "error":
-            step = fault.related[-1] if fault.related else None
-            message += f", and {call(step, 'a step')} used its gradients."
+            message += f", and {fault.words.get('consumer', 'a step')} used its gradients."
         else:
             message += "; no step used its gradients."
         fix = "Look at the forward pass of that batch: NaN inputs, a mean over nothing, a log of 0, an overflow."
+        if fault.words.get("risky") and not fault.words.get("op"):
+            fix += f" Likely: {fault.words['risky']}."
         if fault.words.get("op"):
             cause = f": {fault.words['cause']}" if fault.words.get("cause") else ""
             fix = f"Mend the operation at {line(fault.site)} ({fault.words['op']}{cause})."

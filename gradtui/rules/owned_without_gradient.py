@@ -9,7 +9,7 @@ from gradtui.ledger import Change, Ledger
 from gradtui.ledger.state import BackwardRecord, OptimizerState
 from gradtui.rules.finding import Evidence, Finding, Severity
 from gradtui.rules.rule import Ending, Fault, Rule, Said
-from gradtui.rules.wording import line, plural, them
+from gradtui.rules.wording import call, plural, them
 
 
 class OwnedWithoutGradient(Rule):
@@ -62,9 +62,17 @@ class OwnedWithoutGradient(Rule):
         fault.seq = event.seq
         if optimizer.steps >= self.thresholds.first_windows:
             self._settled.add(number)
+            self._point(fault, ledger)
             fault.become("confirmed", self._grave(optimizer, missing, ledger))
             fault.dirty = True
         yield from self.tell(fault, ledger)
+
+    def _point(self, fault: Fault, ledger: Ledger) -> None:
+        """Lines that may cut the graph, read from the source."""
+        if "cut" not in fault.words:
+            cuts = self.sources.cuts(ledger, {ledger.parameter(n).info.module for n in fault.ids})
+            fault.words["cut"] = " or ".join(call(site, "") for site in cuts)
+            fault.relate(*cuts)
 
     @staticmethod
     def _grave(optimizer: OptimizerState, missing: list[int], ledger: Ledger) -> Severity:
@@ -82,6 +90,7 @@ class OwnedWithoutGradient(Rule):
             fault.count = optimizer.steps
             fault.facts.update(steps=optimizer.steps, owned=len(optimizer.info.parameters))
             if optimizer.steps >= 2 or ending.orderly:
+                self._point(fault, ledger)
                 fault.become("confirmed", self._grave(optimizer, missing, ledger))
             else:
                 fault.become("withdrawn")
@@ -94,7 +103,7 @@ class OwnedWithoutGradient(Rule):
             f"{plural(int(fault.facts.get('steps', 1)), 'step')}: their gradient stays None."
         )
         cut = fault.words.get("cut")
-        fix = f"The graph is cut at {line(fault.site)}: {cut}." if cut else (
+        fix = f"Look at {cut}: that cuts the graph. Set `requires_grad=False` if they are meant to stay." if cut else (
             "Look for `detach()`, `.data`, `no_grad()` or numpy between them and the loss, or a module that forward never calls; "
             "set `requires_grad=False` if they are meant to stay."
         )

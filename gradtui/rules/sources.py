@@ -251,9 +251,9 @@ def _grown(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
         parts = {_last_name(part) for part in ast.walk(node.value) if isinstance(part, (ast.Name, ast.Attribute))}
         return {name for target in node.targets if (name := _last_name(target)) in parts}
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        if node.value.func.attr in ("append", "extend"):
-            return {_last_name(node.value.func.value)}
+    called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr in ("append", "extend"):
+        return {_last_name(called.value)}
     return set()
 
 

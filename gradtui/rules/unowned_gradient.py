@@ -63,13 +63,18 @@ class UnownedGradient(Rule):
         fault.words["loss"] = record.loss
         yield from self.tell(fault, ledger)
 
-    @staticmethod
-    def _merge(fault: Fault, unowned: tuple[int, ...], ledger: Ledger) -> None:
+    def _merge(self, fault: Fault, unowned: tuple[int, ...], ledger: Ledger) -> None:
         """A parameter made anew at every forward is one parameter."""
         known = {ledger.parameter(n).info.name for n in fault.ids}
         fault.add(n for n in unowned if ledger.parameter(n).info.name not in known)
-        made = ledger.parameter(unowned[0]).info.made
-        fault.relate(made)
+        info = ledger.parameter(unowned[0]).info
+        fault.relate(info.made)
+        if not known and info.made is None:
+            for part in reversed(info.name.split(".")[1:]):
+                lines = self.sources.assigned(ledger, part)
+                if lines:
+                    fault.relate(*lines[-2:])
+                    break
 
     def _step(self, event: ev.OptimizerStepped, change: Change, ledger: Ledger) -> Iterator[Finding]:
         for fault in self.faults.values():
