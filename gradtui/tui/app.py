@@ -114,7 +114,12 @@ class GradtuiApp(RunActions, ScreenActions):
         if story and not story.catch_up():
             self.gate.ask()
         self.view = self.session.view(self.gate.round_trip)
-        self.board.footer.scope = self.focused.name_ if isinstance(self.focused, ListPane) else "app"
+        focused = self.focused
+        pane = focused.name_ if isinstance(focused, ListPane) else "app"
+        self.board.footer.scope = "prompt" if isinstance(focused, Prompt) else pane
+        if len(self.view.parameters) != self.wish.parameters:
+            self.wish = replace(self.wish, parameters=len(self.view.parameters))
+            self.relayout()
         self.board.show(self.view)
         self._ask_for_tensor()
 

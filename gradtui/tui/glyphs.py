@@ -26,6 +26,7 @@ class Glyphs:
     side: str = "┃"
     bar: str = "█"
     half: str = "▌"
+    old: str = "░"
     empty: str = "·"
     spark: str = "▁▂▃▄▅▆▇█"
     ellipsis: str = "…"
@@ -65,6 +66,7 @@ ASCII = Glyphs(
     side="|",
     bar="#",
     half="-",
+    old="-",
     empty=".",
     spark="_.:-=+*#",
     ellipsis="~",

@@ -177,7 +177,7 @@ _PAST = ("event.previous", "event.next", "live", "step.previous", "step.next", "
 def footer(state: State, scope: str, past: bool, width: int, remapped: dict[str, str]) -> list[tuple[str, str]]:
     """Keys worth showing now and their labels: those of the state that fit, the focused pane's, help and quit always."""
     table = {key.id: key for key in KEYS}
-    own = [key for key in KEYS if key.scope == scope and key.label]
+    own = [key for key in KEYS if key.scope == scope != "app" and key.label]
     if scope in ("parameters", "findings"):
         own.append(table["filter"] if scope == "parameters" else table["open"])
     wanted = [table[id] for id in (_PAST if past else _FOOTERS[state])]

@@ -54,6 +54,8 @@ class Wish:
     """The pane that must be on screen."""
     slot: PaneName = "gradient"
     zoomed: bool = False
+    parameters: int = 0
+    """Rows of the table of parameters; 0 when not known yet."""
     strip: int = 5
     """Lines of source above the main pane on small screens."""
 
@@ -83,7 +85,7 @@ def plan(width: int, height: int, wish: Wish) -> Plan:
     elif mode == "two":
         panes = _two(width, top, body, wish)
     else:
-        panes = _three(width, top, body)
+        panes = _three(width, top, body, wish)
     return Plan(mode, panes, tabs, ticker)
 
 
@@ -107,10 +109,18 @@ def _column(x: int, top: int, width: int, gutter: bool, parts: list[tuple[PaneNa
     return places
 
 
+def _table(wish: Wish, most: int) -> int:
+    """Lines for the table of parameters: no more than it has rows, so that others get what it leaves."""
+    return min(max(wish.parameters + 2, 7), most) if wish.parameters else most
+
+
 def _two(width: int, top: int, body: int, wish: Wish) -> dict[PaneName, Place]:
     left = width * 44 // 100
     source, output = body * 50 // 100, max(5, body * 20 // 100)
     accumulation, slot = max(8, body * 26 // 100), max(12, body * 37 // 100)
+    table = _table(wish, body - accumulation - slot)
+    spare = body - accumulation - slot - table
+    accumulation += spare // 3
     return _column(
         0, top, left, False, [("source", source), ("events", body - source - output), ("output", output)]
     ) | _column(
@@ -118,30 +128,24 @@ def _two(width: int, top: int, body: int, wish: Wish) -> dict[PaneName, Place]:
         top,
         width - left,
         True,
-        [("parameters", body - accumulation - slot), ("accumulation", accumulation), (wish.slot, slot)],
+        [("parameters", table), ("accumulation", accumulation), (wish.slot, body - table - accumulation)],
     )
 
 
-def _three(width: int, top: int, body: int) -> dict[PaneName, Place]:
-    left, right = width * 31 // 100, width * 31 // 100
+def _three(width: int, top: int, body: int, wish: Wish) -> dict[PaneName, Place]:
+    left, right = width * 31 // 100, width * 32 // 100
     middle = width - left - right
-    output = body * 34 // 100
-    flow, findings = body * 30 // 100, body * 24 // 100
-    gradient, accumulation = body * 44 // 100, body * 28 // 100
+    source, output = body * 52 // 100, body * 18 // 100
+    findings, gradient = body * 26 // 100, body * 56 // 100
+    table = _table(wish, body * 46 // 100)
     return (
-        _column(0, top, left, False, [("source", body - output), ("output", output)])
+        _column(0, top, left, False, [("source", source), ("events", body - source - output), ("output", output)])
         | _column(
             left,
             top,
             middle,
             True,
-            [("parameters", body - flow - findings), ("flow", flow), ("findings", findings)],
+            [("parameters", table), ("flow", body - table - findings), ("findings", findings)],
         )
-        | _column(
-            left + middle,
-            top,
-            right,
-            True,
-            [("gradient", gradient), ("accumulation", accumulation), ("events", body - gradient - accumulation)],
-        )
+        | _column(left + middle, top, right, True, [("gradient", gradient), ("accumulation", body - gradient)])
     )

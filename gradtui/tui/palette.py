@@ -171,7 +171,8 @@ class Palette:
             and ground.bgcolor is not None
             and contrast(own.color, ground.bgcolor) < MIN_CONTRAST
         )
-        return ground + (own.without_color if clashes else own)
+        flat = clashes or (self.native and bool(bar) and ground != self._ground(""))
+        return ground + (own.without_color if flat else own)
 
     def _ground(self, bar: str) -> Style:
         plain = Style.parse(self.roles.get("", "") or "none") + Style(bgcolor=self.background)

@@ -198,7 +198,6 @@ class Session:
 
 def script_of(command: tuple[str, ...]) -> str:
     """The script in a command line, where one can be told: the first argument that is a file of Python."""
-    for part in command[1:]:
-        if part.endswith(".py") and Path(part).is_file():
-            return str(Path(part).absolute())
-    return ""
+    scripts = [part for part in command[1:] if part.endswith(".py")]
+    found = next((part for part in scripts if Path(part).is_file()), next(iter(scripts), ""))
+    return str(Path(found).absolute()) if found else ""

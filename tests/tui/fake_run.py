@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,6 +27,7 @@ from gradtui.events import (
 )
 from gradtui.rules.finding import Evidence, Finding, First, Site, encode_finding
 from gradtui.timeline import TimelineWriter
+from gradtui.tui.keymap import State
 from gradtui.wire.decode import event_packet
 from gradtui.wire.messages import (
     Continue,
@@ -51,7 +53,7 @@ from gradtui.wire.messages import (
     encode_line,
 )
 
-SCRIPT = "/home/ada/digits/train.py"
+SCRIPT = "/home/user/digits/train.py"
 SOURCE = '''"""Digits, by a small network, with two micro-batches to a step."""
 
 import torch
@@ -158,7 +160,7 @@ class Training:
         self.seq += 1
         return self.seq
 
-    def _origin(self, kind: CallKind) -> dict[str, object]:
+    def _origin(self, kind: CallKind) -> dict[str, Any]:
         self.ordinals[kind] += 1
         seq = self._next()
         return {
@@ -246,7 +248,7 @@ class FakeRun:
         """Index of the beat that is next; -1: nothing has happened yet."""
         self.seq = self.written = self.revision = 0
         self.asked: list[Request] = []
-        self.state = "starting"
+        self.state: State = "starting"
         self._clients: list[asyncio.StreamWriter] = []
         self._server: asyncio.Server | None = None
 
@@ -276,10 +278,11 @@ class FakeRun:
         self.writer.commit()
 
     def _record(self, events: list[Event]) -> None:
-        kinds = {BackwardEnded: "backward", OptimizerStepped: "step", GradsZeroed: "zero_grad"}
+        kinds: dict[type, CallKind] = {BackwardEnded: "backward", OptimizerStepped: "step", GradsZeroed: "zero_grad"}
         rows = []
         for event in events:
-            number = self._sites.get(kinds.get(type(event), ""))  # type: ignore[arg-type]
+            kind = kinds.get(type(event))
+            number = self._sites[kind] if kind else None
             rows.append((event.seq, type(event).__name__, 0, number, *event_packet(event)))
             self.seq = event.seq
         self.writer.add_events(rows)
@@ -323,10 +326,13 @@ class FakeRun:
 
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._clients.append(writer)
-        while row := await reader.readline():
-            request = decode_request(row)
-            self.asked.append(request)
-            self._answer(request, writer)
+        try:
+            while row := await reader.readline():
+                request = decode_request(row)
+                self.asked.append(request)
+                self._answer(request, writer)
+        except asyncio.CancelledError:
+            pass  # the test is over
 
     def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         match request:
@@ -373,7 +379,13 @@ class FakeRun:
     def _welcome(self, writer: asyncio.StreamWriter) -> None:
         timeline = str(self.folder / "timeline.db")
         welcome = Welcome(
-            str(self.folder), timeline, ("python", "train.py"), "/usr/bin/python3", self.state, self.seq, self.where()  # type: ignore[arg-type]
+            str(self.folder),
+            timeline,
+            ("python", "train.py"),
+            "/usr/bin/python3",
+            self.state,
+            self.seq,
+            self.where(),
         )
         writer.write(encode_line(welcome) + b"\n")
         self.tell(Grown(self.seq, self.written, self.revision))
@@ -392,7 +404,9 @@ def picture(request: ViewTensor) -> object:
     )
     top, left = request.values_at
     values = tuple(
-        tuple(math.sin((top + row) / 3.0) * math.cos((left + column) / 4.0) * 3e-2 for column in range(request.values[1]))
+        tuple(
+            math.sin((top + row) / 3.0) * math.cos((left + column) / 4.0) * 3e-2 for column in range(request.values[1])
+        )
         for row in range(request.values[0])
     )
     return TensorView(
@@ -403,7 +417,7 @@ def picture(request: ViewTensor) -> object:
         device="cpu",
         grid=grid,
         pooled=(1, 1),
-        plane=shape if len(shape) == 2 else (1, shape[0]),  # type: ignore[arg-type]
+        plane=shape if len(shape) == 2 else (1, shape[0]),
         norm=NORMS[request.parameter - 1],
         mean=1.3e-4,
         std=1.1e-2,
@@ -417,5 +431,3 @@ def picture(request: ViewTensor) -> object:
         values=values,
         values_at=(top, left),
     )
-
-

@@ -114,8 +114,8 @@ class AccumulationPane(ListPane):
         added = figures.bar(item.incoming, largest, at.own - 1, self.glyphs)
         total = figures.bar(item.after, full, at.running - 1, self.glyphs)
         old = figures.bar(item.before, full, at.running - 1, self.glyphs) if item.before > 0 else ""
-        old = old[: len(total)].replace(self.glyphs.half, self.glyphs.bar)
-        return [(fit(added, at.own), role), (old, "rule"), (fit(total[len(old) :], at.running - len(old)), role)]
+        old = self.glyphs.old * len(old[: len(total)])
+        return [(fit(added, at.own), role), (old, "dim"), (fit(total[len(old) :], at.running - len(old)), role)]
 
     def _sum(self, view: View, state: ParameterState, width: int) -> list[Line]:
         """The state of the gradient now, what has used it, what is wrong with it."""

@@ -42,21 +42,25 @@ class EventsPane(ListPane):
     def row(self, view: View, index: int, width: int) -> list[Span]:
         row = view.events[index]
         ordinal = f"#{row.ordinal}" if row.ordinal else ""
-        site = (
-            f"{PurePath(row.file).name}:{row.line}" if row.file and width >= 50 else f":{row.line}" if row.file else ""
-        )
         took = figures.duration(row.duration) if width >= 60 else ""
         name = "  " * row.depth + row.what
         left: list[Span] = [
             (self.glyphs.fresh + " ", row.mark),
             (fit(f"{name} {ordinal} ", 15 if width < 60 else 19), "" if row.mark != "error" else "error"),
         ]
+        site = self._site(view, row)
         right: list[Span] = [
             (fit_right(took, 8) if took or width >= 60 else "", "dim"),
-            (" " + fit_right(site, 16 if width >= 50 else 5), "dim"),
+            (" " + fit_right(site, 16 if width >= 64 else max(5, min(width_of(site), 12))), "dim"),
         ]
         room = width - sum(width_of(text) for text, _ in (*left, *right)) - 1
         return [*left, (fit(clip(row.detail, room, self.glyphs.ellipsis), room), _detail_role(row)), *right]
+
+    def _site(self, view: View, row: EventRow) -> str:
+        """The line; with the file's name where that is not the script's."""
+        if not row.file:
+            return ""
+        return f":{row.line}" if row.file == view.script else f"{PurePath(row.file).name}:{row.line}"
 
     def nothing(self, view: View, width: int) -> list[Line]:
         if view.state in ("starting", "running"):

@@ -148,7 +148,7 @@ class TickerBar(Painted):
             sign = mark[newest.severity] if newest.status == "confirmed" else "?"
             end: list[Span] = [("  7 shows it ", "dim")]
             head = f" {sign} {newest.rule}  "
-            room = width - width_of(end[0][0]) - width_of(head)
+            room = width - width_of(end[0][0]) - width_of(head) - 1
             left: list[Span] = [(head, newest.severity), (clip(newest.message, room, self.glyphs.ellipsis), "")]
             return [justify(left, end, width)]
         return [Line(((" ", ""), (clip(self._hint(view), width - 2), "dim")))]
@@ -184,6 +184,10 @@ class FooterBar(Painted):
 
     def rows(self, width: int, height: int) -> list[Line]:
         view = self.view
+        if self.scope == "prompt":
+            return [
+                Line(((" ", ""), ("Enter", "key"), (" keep  ", "dim"), ("Esc", "key"), (" show all", "dim")), "chrome")
+            ]
         keys = keymap.footer(view.state, self.scope, not view.live, width, self.remapped)
         spans: list[Span] = [(" ", "")]
         for name, label in keys:
