@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from gradtui.probe import measure
+from gradtui.probe.apart import apart
 from gradtui.probe.gate import Gate
 from gradtui.probe.link import Link
 from gradtui.probe.sites import Sites, chain_of, frames_of
@@ -113,7 +114,7 @@ class Session:
         lock.acquire()
         self.local.busy = True
         try:
-            with measure.apart():
+            with apart():
                 yield
         except Exception as error:
             if _of_signal_handler(error):
