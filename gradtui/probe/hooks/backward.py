@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradtui.probe import measure
+from gradtui.probe.apart import apart
 from gradtui.probe.discover import Discovery, Governor
 from gradtui.probe.graph import Root, leaves_of, root_of
 from gradtui.probe.patch import Patches, around
@@ -22,6 +23,7 @@ from gradtui.probe.session import Call, Session
 from gradtui.probe.watch import Watcher, contributions
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_FACTORS = ("DivBackward0", "MulBackward0")
 
 
 class BackwardHook:
@@ -73,7 +75,10 @@ class BackwardHook:
         cost = known[1] if known else 0.0
         call.data["reached"], call.data["nodes"] = -1, 0
         if known is not None and known[0] >= 2 and not self._walks.allows(cost):
-            call.data["root"] = known[2]
+            root = known[2]
+            if (self.scales or root.node in _FACTORS) and type(roots[0]) in _PLAIN:  # its numbers may be others each time
+                root = root_of(roots[0], self.scales)
+            call.data["root"] = root
             return
         began = perf_counter()
         leaves, nodes = leaves_of(roots)
@@ -252,7 +257,7 @@ class _Incoming:
 
     def __call__(self, grad: torch.Tensor) -> None:
         try:
-            with measure.apart():
+            with apart():
                 grad = grad.detach()
                 if grad.device.type == "cpu":
                     self.norms[self.entry.id] = measure.norms([grad])[0]
