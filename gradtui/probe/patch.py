@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -40,6 +41,12 @@ class Patches:
             current = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name, None)
             if current is replacement:
                 setattr(owner, name, original)
+
+
+def uncounted(wrapper: Any) -> Any:
+    """The function, its frames no longer counted by `warnings`."""
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=_UNCOUNTED)
+    return wrapper
 
 
 def around(
@@ -82,5 +89,4 @@ def around(
                 after(token, result)
         return result
 
-    wrapper.__code__ = wrapper.__code__.replace(co_filename=_UNCOUNTED)
-    return wrapper
+    return uncounted(wrapper)

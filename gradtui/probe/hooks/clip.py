@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import nan
 from types import FrameType
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import torch
 
 from gradtui.probe.discover import Discovery
-from gradtui.probe.patch import Patches
+from gradtui.probe.patch import Patches, uncounted
 from gradtui.probe.registry import Tracked
 from gradtui.probe.session import Call, Session
 from gradtui.probe.watch import Watcher
@@ -40,11 +42,8 @@ class ClipHook:
         self._patches.remove()
 
     def _wrap(self, original: Callable[..., Any], method: str) -> Callable[..., Any]:
-        import functools
-        import sys
-
+        """Like `patch.around`, with an iterator that was handed in read once and handed on as a fresh one."""
         session = self.session
-        inner = getattr(original, "__wrapped__", None)
         compiling = torch.compiler.is_compiling
 
         @functools.wraps(original)
@@ -52,17 +51,17 @@ class ClipHook:
             if compiling() or session.silent:
                 return original(*args, **kwargs)
             call: Call | None = None
-            with session.ours("clip"):
-                args, kwargs, given = _listed(args, kwargs)
-                call = self._before(sys._getframe(), method, given, args, kwargs)
             try:
-                if inner is None:
-                    result = original(*args, **kwargs)
-                else:  # in place of torch's own no_grad frame, so that its warnings name the person's line
-                    with torch.no_grad():
-                        result = inner(*args, **kwargs)
+                args, kwargs, given = _listed(args, kwargs)
+                with session.ours("clip"):
+                    call = self._before(sys._getframe(1), method, given, args, kwargs)
+            except BaseException as error:  # Ctrl-C, or what a signal handler raised: at the person's line
+                error.__traceback__ = None
+                raise
+            try:
+                result = original(*args, **kwargs)
             except BaseException as error:
-                if error.__traceback__ is not None and inner is None:
+                if error.__traceback__ is not None:
                     error.__traceback__ = error.__traceback__.tb_next
                 if call is not None:
                     with session.ours("clip"):
@@ -73,7 +72,7 @@ class ClipHook:
                     self._after(call, result)
             return result
 
-        return clip
+        return uncounted(clip)  # type: ignore[no-any-return]
 
     def _before(
         self, frame: FrameType, method: str, given: list[torch.Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -138,16 +137,26 @@ def _listed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, .
     parameters = args[0] if args else kwargs.get("parameters")
     if isinstance(parameters, torch.Tensor):
         return args, kwargs, [parameters]
-    if parameters is None:
+    given: list[Any] = []
+    fault: Exception | None = None
+    try:
+        iterator = iter(parameters)  # type: ignore[arg-type]
+    except TypeError:
         return args, kwargs, []
-    given = list(parameters)
-    if isinstance(parameters, types.GeneratorType):
-        parameters = (tensor for tensor in given)
-    elif iter(parameters) is parameters:
-        parameters = iter(given)
-    else:
-        return args, kwargs, [t for t in given if isinstance(t, torch.Tensor)]
+    if iterator is not parameters:  # a container, which can be read again
+        return args, kwargs, [t for t in iterator if isinstance(t, torch.Tensor)]
+    try:
+        given.extend(iterator)
+    except Exception as error:  # the person's own generator fails: torch is to meet that, where it would have
+        fault = error
+    again = _again(given, fault) if isinstance(parameters, types.GeneratorType) or fault else iter(given)
     tensors = [t for t in given if isinstance(t, torch.Tensor)]
     if args:
-        return (parameters, *args[1:]), kwargs, tensors
-    return args, {**kwargs, "parameters": parameters}, tensors
+        return (again, *args[1:]), kwargs, tensors
+    return args, {**kwargs, "parameters": again}, tensors
+
+
+def _again(given: list[Any], fault: Exception | None) -> Iterator[Any]:
+    yield from given
+    if fault is not None:
+        raise fault
