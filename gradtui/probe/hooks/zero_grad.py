@@ -73,6 +73,8 @@ class ZeroGradHook:
         else:
             self.watcher.look()
         call = session.begin("zero_grad", frame)
+        if call.ordinal <= 4:
+            self.discovery.rename(frame)
         call.data["record"] = record
         call.data["owner"] = record.name or type(owner).__name__ if record else self._name(owner, frame)
         session.stop_if_wanted(call, frame)
