@@ -26,6 +26,7 @@ class SourceFile:
         self.lines = text.splitlines()
         self._tree: ast.Module | None = None
         self._parsed = False
+        self._calls: dict[tuple[int, int], ast.Call] | None = None
 
     @property
     def tree(self) -> ast.Module | None:
@@ -37,6 +38,14 @@ class SourceFile:
             except (SyntaxError, ValueError, RecursionError):
                 self._tree = None
         return self._tree
+
+    def call_ending(self, line: int, column: int) -> ast.Call | None:
+        """The call whose closing bracket is there. Where a call begins is no guide: Python dates `(a +⏎ b).backward()` from its last line."""
+        if self._calls is None:
+            nodes = ast.walk(self.tree) if self.tree is not None else ()
+            calls = (node for node in nodes if isinstance(node, ast.Call))
+            self._calls = {(node.end_lineno or 0, node.end_col_offset or 0): node for node in calls}
+        return self._calls.get((line, column))
 
     def segment(self, span: list[int]) -> str:
         """The text of a span (line, end line, UTF-8 column, end column)."""
@@ -91,7 +100,7 @@ class Sources:
         if source is None:
             return ""
         segment = source.segment(span)
-        call = _call_in(segment)
+        call = source.call_ending(span[1], span[3]) or _call_in(segment)
         if call is not None:
             return _made_on(call, segment)
         for node in _calls_on(source, line):
