@@ -93,7 +93,8 @@ class GradtuiApp(RunActions, ScreenActions):
         self.focus_pane("parameters")
 
     def on_resize(self, event: events.Resize) -> None:
-        self.relayout()
+        self.board.arrange_for(self.wish, event.size.width, event.size.height)  # our own size is still the old one
+        self.gate.ask()
         self.link.send(Resize(event.size.height, event.size.width))
 
     def on_descendant_focus(self) -> None:

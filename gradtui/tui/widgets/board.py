@@ -96,7 +96,7 @@ class Board(Widget):
             pane.edged = name in self.plan.panes and self.plan.panes[name].gutter
         for widget in self.children:
             widget.display = widget in self.places
-        self.refresh(layout=True)
+        self.status.refresh(layout=True)  # a child's refresh is what drops the arrangement that Textual keeps of us
 
     def _places(self, width: int, height: int) -> dict[Widget, Place]:
         places: dict[Widget, Place] = {self.status: Place(0, 0, width, 2 if self.plan.mode == "tiny" else 1)}
