@@ -68,7 +68,7 @@ class Sites:
     """Numbers call sites: one for each place in the bytecode that makes calls."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[CodeType, int, CodeType | None, int], int] = {}
+        self._numbers: dict[tuple[int, int, int, int], tuple[int, CodeType, CodeType | None]] = {}
         self._described: list[dict[str, Any]] = []
         self.fresh: list[dict[str, Any]] = []
         """Descriptions of sites numbered since the last look, to be sent before an event refers to them."""
@@ -77,14 +77,14 @@ class Sites:
         """The site's number, from 1; 0 when nobody's frame is known."""
         if person is None:
             return 0
-        key = (person.f_code, person.f_lasti, framework.f_code if framework else None, framework.f_lasti if framework else 0)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._numbers) + 1
-            described = _describe(number, person, framework)
-            self._described.append(described)
-            self.fresh.append(described)
-        return number
+        code = person.f_code
+        outer = framework.f_code if framework is not None else None
+        key = (id(code), person.f_lasti, id(outer), framework.f_lasti if framework is not None else 0)
+        known = self._numbers.get(key)  # by identity: hashing a code object hashes all its constants
+        if known is None:
+            known = self._numbers[key] = (len(self._numbers) + 1, code, outer)
+            self.fresh.append(_describe(known[0], person, framework))
+        return known[0]
 
     def tell_again(self) -> None:
         """Another host is to hear of every site: in a forked child, where the numbers stay what they are."""
