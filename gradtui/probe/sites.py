@@ -83,7 +83,9 @@ class Sites:
         known = self._numbers.get(key)  # by identity: hashing a code object hashes all its constants
         if known is None:
             known = self._numbers[key] = (len(self._numbers) + 1, code, outer)
-            self.fresh.append(_describe(known[0], person, framework))
+            described = _describe(known[0], person, framework)
+            self._described.append(described)
+            self.fresh.append(described)
         return known[0]
 
     def tell_again(self) -> None:
