@@ -344,6 +344,7 @@ class Ledger:
         self._consume(event.used, event.seq, event.optimizer, change, closure=event.closure)
         optimizer.steps += 1
         optimizer.scaled += event.by_scaler
+        optimizer.by_hand += len(change.by_hand) > 0
         optimizer.empty_steps += len(change.zeros) == len(event.used)
         optimizer.last_step, optimizer.site = event.seq, event.site
         optimizer.lr = event.lr or optimizer.lr

@@ -180,6 +180,8 @@ class OptimizerState(msgspec.Struct):
     """Steps at which none of its parameters held a gradient, or all held exact zeros that nothing had been added to."""
     skipped: int = 0
     """Steps that a GradScaler skipped in a row, up to now."""
+    by_hand: int = 0
+    """Steps on gradients that the program had put there itself."""
     scaled: int = 0
     """Steps that a GradScaler made."""
     averaged: dict[str, int] = msgspec.field(default_factory=dict)

@@ -45,6 +45,8 @@ class OptimizerLine(msgspec.Struct, frozen=True):
     """`averaged`, `summed`, `unknown`; empty when windows hold one backward from each line."""
     scaled: bool
     """A GradScaler makes its steps."""
+    by_hand: bool = False
+    """The program puts gradients of its own making into `.grad` before the step."""
 
 
 class ControlSummary(msgspec.Struct, frozen=True):
@@ -116,6 +118,7 @@ def _optimizer(state: OptimizerState, ledger: Ledger) -> OptimizerLine:
         windows=tuple(sizes.most_common(5)),
         averaged=weighed,
         scaled=state.scaled > 0,
+        by_hand=state.by_hand > 0,
     )
 
 
@@ -160,16 +163,16 @@ def _how_it_steps(summary: ControlSummary, ledger: Ledger) -> str:
     if len(stepping) > 3:
         return f"{len(stepping)} optimizers step"
     if any(ledger.optimizers[n].info.reads_closure for n in ledger.optimizers):
-        return f"{stepping[0].name} evaluates a closure within each step"
+        return f"`{stepping[0].name}` evaluates a closure within each step"
     said = []
     for o in stepping:
         how = {"averaged": ", averaged", "summed": ", summed and not averaged"}.get(o.averaged, "")
         if not o.window:
-            said.append(f"{o.name} steps without gradients")
+            said.append(f"`{o.name}` steps on gradients made by hand" if o.by_hand else f"`{o.name}` steps without gradients")
         elif o.window == 1:
-            said.append(f"each step of {o.name} uses one backward")
+            said.append(f"each step of `{o.name}` uses one backward")
         else:
-            said.append(f"each step of {o.name} uses {o.window} backwards{how}")
+            said.append(f"each step of `{o.name}` uses {o.window} backwards{how}")
     return ", ".join(said)
 
 

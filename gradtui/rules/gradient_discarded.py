@@ -78,7 +78,10 @@ class GradientDiscarded(Rule):
         number = str(change.optimizer.info.id)
         for fault in self.faults.values():
             waiting = fault.facts.get("waiting", 0)
-            if not waiting or number not in fault.words["owners"].split():
+            if number not in fault.words["owners"].split():
+                continue
+            fault.words["gaps"] = (fault.words.get("gaps", "") + f" {int(waiting)}")[-400:]
+            if not waiting:
                 continue
             fault.facts["waiting"] = 0
             if change.by_hand:
@@ -103,8 +106,6 @@ class GradientDiscarded(Rule):
         facts = fault.facts
         facts["steps"] = facts.get("steps", 0) + 1
         fault.count += waiting
-        gaps = fault.words.setdefault("gaps", "")
-        fault.words["gaps"] = (gaps + f" {waiting}")[-200:]
         same_line = any(_same_backward(record, fault) for record in change.window)
         facts["same"] = facts.get("same", 0) + same_line
         facts["empty"] = facts.get("empty", 0) + (not change.consumed)
@@ -140,9 +141,10 @@ class GradientDiscarded(Rule):
         total = sum(tally.count for tally in seen if any(_line_of(tally.site) == r for r in _backwards_of(fault)))
         if facts["clipped"] >= facts["all"] and facts["all"] * 4 <= total:
             return True
+        owner = ledger.optimizers.get(int(facts.get("owner id", 0)))
+        single = owner is not None and sum(size > 1 for size in owner.windows) * 4 <= len(owner.windows)
         gaps = [int(gap) for gap in fault.words.get("gaps", "").split()]
-        uneven = len(set(gaps)) > 2 and facts["all"] * 2 <= total
-        return uneven and facts["steps"] >= 4
+        return single and gaps.count(0) * 2 >= len(gaps) and facts["all"] * 2 <= total
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         loss = loss_of(fault.words.get("loss", ""))
