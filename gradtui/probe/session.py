@@ -19,7 +19,10 @@ from gradtui.probe.apart import apart
 from gradtui.probe.gate import Gate
 from gradtui.probe.link import Link
 from gradtui.probe.sites import Sites, chain_of, frames_of
-from gradtui.wire.encode import packet
+from gradtui.wire.encode import assembled, body, packet
+
+
+_KEPT_BODIES = 256
 
 
 class Call:
@@ -69,6 +72,7 @@ class Session:
         self.answer: Callable[[dict[str, Any]], bytes | None] = lambda request: None
         self.on_join: list[Callable[[], None]] = []
         self._calls = 0
+        self._bodies: dict[tuple[Any, ...], str] = {}
         self._failed: set[str] = set()
 
     # -- joining --------------------------------------------------------------------------------------------------
@@ -236,21 +240,31 @@ class Session:
         arrays: Mapping[str, Any] | None = None,
         duration: float = 0.0,
         ordinal: int | None = None,
+        number: tuple[str, float] | None = None,
     ) -> bytes:
-        """A fact as a packet."""
-        header: dict[str, Any] = {"t": "event", "k": kind}
-        if call is not None:
-            header["call"] = call.id
-            header["parent"] = call.parent.id if call.parent is not None else 0
-            header["ordinal"] = call.ordinal if ordinal is None else ordinal
-            header["time"] = call.started
-            header["duration"] = duration
-            header["s"] = call.site
+        """A fact as a packet. Fields that hardly differ from call to call are written once; `number` is the one that does."""
+        if call is None:
+            origin = f'"t":"event","k":"{kind}","time":{time()!r},"s":0'
         else:
-            header["time"] = time()
-            header["s"] = 0
-        header.update(fields)
-        return packet(header, arrays)
+            parent = call.parent.id if call.parent is not None else 0
+            ordinal = call.ordinal if ordinal is None else ordinal
+            origin = (
+                f'"t":"event","k":"{kind}","call":{call.id},"parent":{parent},"ordinal":{ordinal},'
+                f'"time":{call.started!r},"duration":{duration!r},"s":{call.site}'
+            )
+        return assembled(origin + self._body(kind, fields), arrays, number)
+
+    def _body(self, kind: str, fields: dict[str, Any]) -> str:
+        key = (kind, *fields.values())
+        try:
+            known = self._bodies.get(key)
+        except TypeError:  # a field that does not hash
+            return body(fields)
+        if known is None:
+            if len(self._bodies) >= _KEPT_BODIES:
+                self._bodies.clear()
+            known = self._bodies[key] = body(fields)
+        return known
 
     def emit_measured(
         self,

@@ -264,7 +264,10 @@ def contributions(
     entries: list[Tracked], incoming: list[float], before: list[float], after: list[float]
 ) -> dict[str, Any]:
     """The arrays of a Contributions record. Norms are exact, so one that is not finite means the tensor is not."""
-    finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after))
+    if isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming))):
+        finite = b"\x01" * len(after)
+    else:
+        finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after))
     return {
         "contributions.parameters": ids([entry.id for entry in entries]),
         "contributions.incoming": floats(incoming),

@@ -198,9 +198,9 @@ class BackwardHook:
         root: Root = data["root"]
         training, evals = self.discovery.modes.of(entry for entry, _ in landed)
         value = data["value"]
+        number = None if value is None else ("value", value)
         fields = {
             "loss": "",
-            "value": value,
             "value_finite": data.get("finite", True) if value is None else isfinite(value),
             "reached": data["reached"],
             "retain_graph": data["retain_graph"],
@@ -210,10 +210,11 @@ class BackwardHook:
             "reduction": root.reduction,
             "scale": root.scale,
             "training": training,
-            "eval_modules": evals,
+            "eval_modules": tuple(evals),
             "nodes": data["nodes"],
         }
-        self._send(call, landed, lambda arrays: self.session.fact("BackwardEnded", call, fields, arrays, took))
+        fact = self.session.fact
+        self._send(call, landed, lambda arrays: fact("BackwardEnded", call, fields, arrays, took, number=number))
         entries = [entry for entry, _ in landed]
         for entry in entries:
             entry.scale = root.scale

@@ -182,7 +182,7 @@ class StepHook:
         fields: dict[str, Any] = {
             "optimizer": record.id,
             "closure": data["closure"],
-            "lr": self._rates(record),
+            "lr": tuple(self._rates(record)),
             "by_scaler": data["scaler"],
         }
         arrays: dict[str, Any] = {
