@@ -324,6 +324,7 @@ class Ledger:
 
     def _step_started(self, event: ev.OptimizerStepStarted) -> None:
         if event.closure:
+            self._optimizer(event.optimizer).site = event.site
             self.closures[event.call] = OpenClosure(event.call, event.optimizer, event.seq)
             if len(self.closures) > 64:
                 del self.closures[next(iter(self.closures))]

@@ -104,7 +104,9 @@ class StaleGradient(Rule):
             fault.facts["optimizer"] = p.spent_by
             fault.facts["sum"] = len(p.contributions) + p.folded
             fault.facts["norm"] = p.norm
-        closure = isinstance(change.event, ev.BackwardEnded)
+        event = change.event
+        within = isinstance(event, (ev.BackwardEnded, ev.ParametersEdited)) and p.spent_by != 0
+        closure = within or (isinstance(event, ev.OptimizerStepped) and event.closure)
         fault.words["closure"] = "yes" if closure or fault.words.get("closure") else ""
         fault.relate(change.event.site if optimizer is None else optimizer.site, self._last_clear)
 
