@@ -13,6 +13,11 @@ _function_modes = torch._C._len_torch_function_stack
 _NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
+def needs_apart() -> bool:
+    """Some mode is active."""
+    return bool(_dispatch_modes() or _function_modes())
+
+
 def apart() -> AbstractContextManager[Any]:
     """No TorchDispatchMode or TorchFunctionMode (`torch.device(...)` is one) meets the operations inside. Free without any."""
     dispatch, function = _dispatch_modes(), _function_modes()

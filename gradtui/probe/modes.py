@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
 
 from torch.nn import Module
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -19,7 +18,7 @@ class Modes:
 
     def __init__(self) -> None:
         self._sensitive: weakref.WeakKeyDictionary[Module, str] = weakref.WeakKeyDictionary()
-        self._roots: set[str] = set()
+        self._holders: dict[int, tuple[int, list[weakref.ref[Module]]]] = {}
 
     def learn(self, name: str, root: Module) -> None:
         """Remember the modules of a root whose behaviour depends on the mode."""
@@ -27,15 +26,20 @@ class Modes:
             if isinstance(module, (_BatchNorm, _DropoutNd)) and module not in self._sensitive:
                 self._sensitive[module] = f"{name}.{path}" if name and path else name or path
 
-    def of(self, entries: Iterable[Tracked]) -> tuple[str, list[str]]:
-        """(`train`, `eval`, `mixed` or empty; names of sensitive modules in eval mode)."""
-        modes = set()
-        for entry in entries:
-            holder = entry.holder
-            module = holder() if holder is not None else None
-            if module is not None:
-                modes.add(module.training)
-        evals = [name for module, name in list(self._sensitive.items()) if not module.training]
+    def of(self, site: int, entries: list[Tracked]) -> tuple[str, tuple[str, ...]]:
+        """(`train`, `eval`, `mixed` or empty; names of sensitive modules in eval mode), for a backward from that call site."""
+        modes = {module.training for ref in self._holders_of(site, entries) if (module := ref()) is not None}
+        evals = [name for module, name in list(self._sensitive.items()) if not module.training] if self._sensitive else []
         if not modes:
-            return "", evals[:_SHOWN]
-        return ("mixed" if len(modes) == 2 else "train" if True in modes else "eval"), evals[:_SHOWN]
+            return "", tuple(evals[:_SHOWN])
+        return "mixed" if len(modes) == 2 else "train" if True in modes else "eval", tuple(evals[:_SHOWN])
+
+    def _holders_of(self, site: int, entries: list[Tracked]) -> list[weakref.ref[Module]]:
+        """The modules that hold these leaves, each once; remembered while a site reaches as many."""
+        known = self._holders.get(site)
+        if known is not None and known[0] == len(entries):
+            return known[1]
+        unique = {holder: holder for entry in entries if (holder := entry.holder) is not None}
+        holders = list(unique)
+        self._holders[site] = (len(entries), holders)
+        return holders

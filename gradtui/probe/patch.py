@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -63,26 +62,18 @@ def around(
     through unchanged, and a traceback shows no frame of ours (a bare `raise` adds no entry for the frame that re-raises).
     """
     compiling = torch.compiler.is_compiling
-    clock = perf_counter
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if compiling() or session.silent:
             return original(*args, **kwargs)
         token = None
-        local = session.local
-        began = clock()
-        local.busy = True  # spelled out, not `session.ours`: this is the hot path
         try:
-            token = before(sys._getframe(1), args, kwargs)
-        except Exception as error:
-            session.failed(hook, error)
+            with session.ours(hook):
+                token = before(sys._getframe(1), args, kwargs)
         except BaseException as error:  # Ctrl-C, or what a signal handler raised: at the person's line
             error.__traceback__ = None
             raise
-        finally:
-            local.busy = False
-            session.own += clock() - began
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
@@ -93,15 +84,8 @@ def around(
                     raised(token, error)
             raise
         if token is not None:
-            began = clock()
-            local.busy = True
-            try:
+            with session.ours(hook):
                 after(token, result)
-            except Exception as error:
-                session.failed(hook, error)
-            finally:
-                local.busy = False
-                session.own += clock() - began
         return result
 
     return uncounted(wrapper)

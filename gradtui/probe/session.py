@@ -6,16 +6,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from time import perf_counter, time
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 
 from gradtui.probe import measure
-from gradtui.probe.apart import apart
+from gradtui.probe.apart import apart, needs_apart
 from gradtui.probe.gate import Gate
 from gradtui.probe.link import Link
 from gradtui.probe.sites import Sites, chain_of, frames_of
@@ -109,25 +109,10 @@ class Session:
         """Inside our own work, or with nobody to tell."""
         return self.off or self.local.busy or self.link.dead
 
-    @contextmanager
-    def ours(self, hook: str) -> Iterator[None]:
+    def ours(self, hook: str) -> Ours:
         """Our own work, one thread at a time: a fault of it is told once and goes no further; what a signal handler of the
         person's raises in the middle of it passes through."""
-        began = perf_counter()
-        lock = self.lock
-        lock.acquire()
-        self.local.busy = True
-        try:
-            with apart():
-                yield
-        except Exception as error:
-            if _of_signal_handler(error):
-                raise
-            self.failed(hook, error)
-        finally:
-            self.local.busy = False
-            self.own += perf_counter() - began
-            lock.release()
+        return Ours(self, hook)
 
     def failed(self, hook: str, error: Exception) -> None:
         """Tell the host once that a hook failed."""
@@ -272,11 +257,10 @@ class Session:
         build: Callable[[list[float]], Sequence[bytes]],
     ) -> None:
         """Send what `build` makes of the tensors' norms: at once on CPU; on accelerators when the numbers have arrived."""
-        self._flush_sites()
         if measure.synchronous(tensors):
-            for made in build(measure.norms(tensors)):
-                self.link.send(made)
+            self.send(build(measure.norms(tensors)))
             return
+        self._flush_sites()
         pending = measure.Pending(tensors)
 
         def ready(wait: bool) -> bytes | None:
@@ -285,6 +269,12 @@ class Session:
             return b"".join(build(pending.values()))
 
         self.link.send_later(ready)
+
+    def send(self, packets: Sequence[bytes]) -> None:
+        """Send facts now."""
+        self._flush_sites()
+        for made in packets:
+            self.link.send(made)
 
     def _flush_sites(self) -> None:
         fresh = self.sites.fresh
@@ -295,6 +285,41 @@ class Session:
 
     def _answer(self, request: dict[str, Any]) -> bytes | None:
         return self.answer(request)
+
+
+class Ours:
+    """Our own work in the person's thread. A class, not a generator: it is entered twice a call."""
+
+    __slots__ = ("_apart", "_began", "_hook", "_session")
+
+    def __init__(self, session: Session, hook: str) -> None:
+        self._session = session
+        self._hook = hook
+        self._apart: AbstractContextManager[Any] | None = None
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        session = self._session
+        self._began = perf_counter()
+        session.lock.acquire()
+        session.local.busy = True
+        if needs_apart():
+            self._apart = apart()
+            self._apart.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        session = self._session
+        try:
+            if self._apart is not None:
+                self._apart.__exit__(None, None, None)
+            if not isinstance(error, Exception) or _of_signal_handler(error):
+                return False
+            session.failed(self._hook, error)
+            return True
+        finally:
+            session.local.busy = False
+            session.own += perf_counter() - self._began
+            session.lock.release()
 
 
 def _of_signal_handler(error: BaseException) -> bool:

@@ -26,6 +26,9 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _FACTORS = ("DivBackward0", "MulBackward0")
 
 
+_HELD = 64
+
+
 class BackwardHook:
     """Wraps torch.autograd.backward, which Tensor.backward looks up at call time."""
 
@@ -36,6 +39,12 @@ class BackwardHook:
         self.scales = scales
         self._patches = Patches()
         self._walks = Governor(share=0.02, credit=0.2)
+        self._numbers = Governor(share=0.03, credit=1.0)
+        """Norms in free-run: of every backward at first, then of as many as their share of the time pays for."""
+        self._unwell = False
+        """A number was not finite lately: measure every backward."""
+        self._held = 0
+        """Backwards ahead that are measured because one found gradients already there: their contents have to be compared."""
         self._walked: dict[int, tuple[int, float, Root]] = {}
 
     def install(self) -> None:
@@ -64,6 +73,7 @@ class BackwardHook:
         self._describe(call, roots, gradient, args, kwargs)
         session.stop_if_wanted(call, frame, call.data["value"])
         self._arm(call)
+        call.data["measure"] = self._worth_measuring(call)
         call.announced = lambda: self._announce(call)
         session.enter(call)
         return call
@@ -120,6 +130,17 @@ class BackwardHook:
         retain = args[2] if len(args) > 2 else kwargs.get("retain_graph")
         data["create_graph"] = bool(args[3] if len(args) > 3 else kwargs.get("create_graph", False))
         data["retain_graph"] = bool(retain) if retain is not None else data["create_graph"]
+
+    def _worth_measuring(self, call: Call) -> bool:
+        value = call.data["value"]
+        self._held = _HELD if call.data["had"] else max(self._held - 1, 0)
+        return (
+            self._held > 0
+            or self._unwell
+            or self.session.gate.armed
+            or not (value is None or isfinite(value))
+            or self._numbers.allows(0.0)
+        )
 
     def _announce(self, call: Call) -> None:
         self.session.emit("BackwardStarted", call, {"loss": "", "value": call.data["value"]})
@@ -196,7 +217,7 @@ class BackwardHook:
     def _tell(self, call: Call, landed: list[tuple[Tracked, torch.Tensor]], took: float) -> None:
         data = call.data
         root: Root = data["root"]
-        training, evals = self.discovery.modes.of(entry for entry, _ in landed)
+        training, evals = self.discovery.modes.of(call.site, [entry for entry, _ in landed])
         value = data["value"]
         number = None if value is None else ("value", value)
         fields = {
@@ -242,9 +263,16 @@ class BackwardHook:
                 incoming[index] = norm
             for entry, norm in zip(entries, after):
                 entry.norm = norm
+            self._unwell = not all(map(isfinite, after))
             return [make(contributions(entries, incoming, before, after))]
 
+        if not call.data["measure"] and not extra and not known:
+            unknown = [nan] * len(entries)
+            self.session.send([make(contributions(entries, unknown, before, unknown))])
+            return
+        began = perf_counter()
         self.session.emit_measured([*grads, *extra], build)
+        self._numbers.spent += perf_counter() - began
 
 
 class _Incoming:
