@@ -12,7 +12,7 @@ import json
 import struct
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -104,24 +104,24 @@ class PacketReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the (header, payload) of each packet now complete. Raises ValueError on a length no packet has."""
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The (header, payload) of each packet now complete. Raises ValueError on a length no packet has, after those before it."""
         buffer = self._buffer
         buffer += data
-        found: list[tuple[bytes, bytes]] = []
         start = 0
-        while len(buffer) - start >= 8:
-            size, head = _LENGTHS.unpack_from(buffer, start)
-            if size > MAX_PACKET or head > size - 4:
-                raise ValueError(f"packet of {size} bytes with a header of {head}")
-            end = start + 4 + size
-            if len(buffer) < end:
-                break
-            found.append((bytes(buffer[start + 8 : start + 8 + head]), bytes(buffer[start + 8 + head : end])))
-            start = end
-        if start:
+        try:
+            while len(buffer) - start >= 8:
+                size, head = _LENGTHS.unpack_from(buffer, start)
+                if size > MAX_PACKET or head > size - 4:
+                    raise ValueError(f"packet of {size} bytes with a header of {head}")
+                end = start + 4 + size
+                if len(buffer) < end:
+                    break
+                found = bytes(buffer[start + 8 : start + 8 + head]), bytes(buffer[start + 8 + head : end])
+                start = end
+                yield found
+        finally:
             del buffer[:start]
-        return found
 
 
 def header_of(raw: bytes) -> dict[str, Any]:
