@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -99,9 +98,8 @@ async def _run(directory: Path, launch: Launch, size: tuple[int, int] | None) ->
 
 
 @pytest.fixture
-def folder(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
+def folder(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Folder:
     """An empty folder; the interpreter is this one."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH"):
         monkeypatch.delenv(variable, raising=False)
-    yield Folder(tmp_path, capfd)
-
+    return Folder(tmp_path, capfd)

@@ -56,7 +56,9 @@ class Client:
     def send(self, request: messages.Request) -> None:
         self._socket.sendall(messages.encode_line(request) + b"\n")
 
-    def until(self, kind: type, condition: Callable[[messages.Message], bool] = lambda message: True) -> messages.Message:
+    def until(
+        self, kind: type, condition: Callable[[messages.Message], bool] = lambda message: True
+    ) -> messages.Message:
         for line in self._lines:
             message = messages.decode_message(line)
             if isinstance(message, kind) and condition(message):

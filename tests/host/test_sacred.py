@@ -9,7 +9,7 @@ from gradtui.events import BackwardEnded, CallRaised, OptimizerStepped, ProcessJ
 from gradtui.host.launch import of_command, of_module
 from tests.host.conftest import Folder
 
-TRAINING = '''
+TRAINING = """
 import hashlib, json, os, random, sys, warnings
 import numpy
 import torch
@@ -76,7 +76,7 @@ if __name__ == "__main__":
     loss = model(torch.randn(8, 8)).sum()
     loss.backward()
     helper.again(loss)
-'''
+"""
 
 HELPER = """
 def again(loss):

@@ -18,7 +18,7 @@ import torch
 from torch.optim import Optimizer, lr_scheduler
 
 from gradtui import events
-from gradtui.events import CallSite, Event
+from gradtui.events import CallSite, Event, OptimizerInfo, ParameterInfo
 from gradtui.host.sources import Sources
 from gradtui.probe.hooks.backward import _Incoming
 from gradtui.probe.start import Probe
@@ -26,6 +26,8 @@ from gradtui.wire.decode import event_of, unpack
 from gradtui.wire.encode import PacketReader, packet
 
 E = TypeVar("E")
+approx: Any = pytest.approx
+"""As an Any: mypy finds comparisons with it impossible."""
 _PATIENCE = 30.0
 """Seconds after which a handshake that never comes fails the test."""
 
@@ -110,7 +112,7 @@ class Collector(threading.Thread):
 class Probed:
     """What a test sees: the probe, and the facts it has told so far. Without a `__dict__`, so that the probe finds no names in it."""
 
-    __slots__ = ("_marks", "collector", "page", "probe", "_seen_sources")
+    __slots__ = ("_marks", "_seen_sources", "collector", "page", "probe")
 
     def __init__(self, directory: Path) -> None:
         path = directory / "probe.sock"
@@ -183,7 +185,7 @@ class Probed:
         names = [type(event).__name__ for event in self.events()]
         return [name for name in names if name not in ("ParametersSeen", "OptimizerSeen")]
 
-    def parameters(self) -> dict[int, events.ParameterInfo]:
+    def parameters(self) -> dict[int, ParameterInfo]:
         """By id, latest description."""
         return {info.id: info for event in self.all(events.ParametersSeen) for info in event.parameters}
 
@@ -192,13 +194,16 @@ class Probed:
         known = self.parameters()
         return [known[number].name for number in (known if ids is None else ids)]
 
-    def optimizers(self) -> dict[int, events.OptimizerInfo]:
+    def optimizers(self) -> dict[int, OptimizerInfo]:
         """By id, latest description."""
         return {event.optimizer.id: event.optimizer for event in self.all(events.OptimizerSeen)}
 
 
 def _subclasses(cls: type) -> set[type]:
-    return {cls}.union(*(_subclasses(sub) for sub in cls.__subclasses__()))
+    found: set[type] = {cls}
+    for sub in cls.__subclasses__():
+        found |= _subclasses(sub)
+    return found
 
 
 def _patched() -> dict[tuple[str, str], Any]:
@@ -216,7 +221,9 @@ def _patched() -> dict[tuple[str, str], Any]:
     for owner, names in owners:
         for name in names:
             if name in vars(owner):
-                found[f"{owner.__module__ if isinstance(owner, type) else ''}.{owner.__name__}", name] = vars(owner)[name]
+                found[f"{owner.__module__ if isinstance(owner, type) else ''}.{owner.__name__}", name] = vars(owner)[
+                    name
+                ]
     return found
 
 

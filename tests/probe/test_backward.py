@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from gradtui.events import BackwardEnded, BackwardProgressed, CallRaised, OptimizerStepped, ParametersSeen
-from tests.probe.conftest import Probed
+from tests.probe.conftest import Probed, approx
 
 APPROX = 1e-5
 
@@ -23,7 +23,8 @@ def norm(tensor: torch.Tensor | None) -> float:
 def told(probed: Probed, event: BackwardEnded) -> dict[str, tuple[float, float, float]]:
     """Name → (incoming, before, after)."""
     what = event.contributions
-    return dict(zip(probed.names(what.parameters), zip(what.incoming, what.before, what.after)))
+    numbers = zip(what.incoming, what.before, what.after, strict=True)
+    return dict(zip(probed.names(what.parameters), numbers, strict=True))
 
 
 def test_a_first_backward_is_told_parameter_by_parameter(probed: Probed):
@@ -33,8 +34,8 @@ def test_a_first_backward_is_told_parameter_by_parameter(probed: Probed):
     loss.backward()
     event = probed.one(BackwardEnded)
     assert told(probed, event) == {
-        "model.weight": (pytest.approx(norm(model.weight.grad)), -1.0, pytest.approx(norm(model.weight.grad))),
-        "model.bias": (pytest.approx(norm(model.bias.grad)), -1.0, pytest.approx(norm(model.bias.grad))),
+        "model.weight": (approx(norm(model.weight.grad)), -1.0, approx(norm(model.weight.grad))),
+        "model.bias": (approx(norm(model.bias.grad)), -1.0, approx(norm(model.bias.grad))),
     }
     assert (event.value, event.loss, event.reached, event.ordinal) == (loss.item(), "loss", 2, 1)
 
@@ -48,9 +49,9 @@ def test_an_accumulating_backward_tells_incoming_before_and_after(probed: Probed
     second = model.weight.grad - first  # type: ignore[operator]
     told_now = told(probed, probed.last(BackwardEnded))["model.weight"]
     assert told_now == (
-        pytest.approx(norm(second), rel=APPROX),
-        pytest.approx(norm(first)),
-        pytest.approx(norm(model.weight.grad)),
+        approx(norm(second), rel=APPROX),
+        approx(norm(first)),
+        approx(norm(model.weight.grad)),
     )
 
 
@@ -63,9 +64,9 @@ def test_a_backward_onto_a_spent_gradient_still_tells_what_was_there(probed: Pro
     was = norm(model.weight.grad)
     model(torch.ones(1, 2)).sum().backward()
     assert told(probed, probed.last(BackwardEnded))["model.weight"] == (
-        pytest.approx(was),
-        pytest.approx(was),
-        pytest.approx(2 * was),
+        approx(was),
+        approx(was),
+        approx(2 * was),
     )
 
 
@@ -117,7 +118,7 @@ def test_several_losses_in_one_call_are_one_backward(probed: Probed):
     """torch.autograd.backward([a, b]) writes once."""
     w = torch.ones(2, requires_grad=True)
     torch.autograd.backward([w.sum(), (2 * w).sum()])
-    assert told(probed, probed.one(BackwardEnded))["w"][2] == pytest.approx(norm(torch.tensor([3.0, 3.0])))
+    assert told(probed, probed.one(BackwardEnded))["w"][2] == approx(norm(torch.tensor([3.0, 3.0])))
 
 
 def test_create_graph_is_told_and_the_gradient_can_be_differentiated_again(probed: Probed):
@@ -131,7 +132,8 @@ def test_create_graph_is_told_and_the_gradient_can_be_differentiated_again(probe
     grad.pow(2).sum().backward()
     first, second = probed.all(BackwardEnded)
     assert (first.create_graph, first.retain_graph, second.create_graph) == (True, True, False)
-    assert float(w.grad) == pytest.approx(12 + 2 * 12 * 12)  # type: ignore[arg-type]
+    assert w.grad is not None
+    assert w.grad.item() == approx(12 + 2 * 12 * 12)
     w.grad = None
 
 
@@ -142,7 +144,7 @@ def test_a_root_that_is_not_a_scalar_takes_its_gradient(probed: Probed):
     out.backward(gradient=torch.tensor([1.0, 0.0, 3.0]))
     event = probed.one(BackwardEnded)
     assert event.value is None
-    assert told(probed, event)["w"][0] == pytest.approx(norm(torch.tensor([2.0, 0.0, 6.0])))
+    assert told(probed, event)["w"][0] == approx(norm(torch.tensor([2.0, 0.0, 6.0])))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_the_root_of_a_loss_tells_divisor_and_reduction(probed: Probed, scaled, 
     loss.backward()
     event = probed.one(BackwardEnded)
     if divisor is not None:
-        assert event.divisor == pytest.approx(divisor)
+        assert event.divisor == approx(divisor)
         assert event.reduction == reduction
 
 
@@ -187,8 +189,8 @@ def test_sparse_gradients_are_measured_by_their_values(probed: Probed):
     assert grad is not None
     first, second = (told(probed, event)["table.weight"] for event in probed.all(BackwardEnded))
     half = norm(grad.to_dense()) / 2
-    assert first == (pytest.approx(half, rel=APPROX), -1.0, pytest.approx(half, rel=APPROX))
-    assert second == (*(pytest.approx(half, rel=APPROX),) * 2, pytest.approx(2 * half, rel=APPROX))
+    assert first == (approx(half, rel=APPROX), -1.0, approx(half, rel=APPROX))
+    assert second == (*(approx(half, rel=APPROX),) * 2, approx(2 * half, rel=APPROX))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])
@@ -201,7 +203,7 @@ def test_leaves_of_any_floating_type_are_measured(probed: Probed, dtype):
     assert grad is not None
     expected = float(grad.to(torch.complex128).abs().norm())
     incoming, before, after = told(probed, probed.last(BackwardEnded))["w"]
-    assert (incoming, before, after) == (pytest.approx(expected / 2), pytest.approx(expected / 2), pytest.approx(expected))
+    assert (incoming, before, after) == (approx(expected / 2), approx(expected / 2), approx(expected))
 
 
 def test_a_leaf_may_be_its_own_root(probed: Probed):
@@ -230,7 +232,7 @@ def test_squares_that_overflow_are_not_called_infinite(probed: Probed):
     (w * 1e30).sum().backward()
     for event in probed.all(BackwardEnded):
         assert event.contributions.finite == (True,)
-        assert event.contributions.incoming[0] == pytest.approx(1e30 * 3**0.5)
+        assert event.contributions.incoming[0] == approx(1e30 * 3**0.5)
 
 
 def test_a_backward_in_a_thread_is_told_like_any_other(probed: Probed):
@@ -239,7 +241,7 @@ def test_a_backward_in_a_thread_is_told_like_any_other(probed: Probed):
     thread = threading.Thread(target=lambda: w.sum().backward())
     thread.start()
     thread.join()
-    assert told(probed, probed.one(BackwardEnded))["w"] == (pytest.approx(2**0.5), -1.0, pytest.approx(2**0.5))
+    assert told(probed, probed.one(BackwardEnded))["w"] == (approx(2**0.5), -1.0, approx(2**0.5))
 
 
 def test_backwards_of_many_threads_reach_the_host_whole(probed: Probed):
@@ -303,7 +305,7 @@ def test_checkpointed_models_are_told_once_for_each_backward(probed: Probed):
 def test_an_optimizer_inside_backward_is_told_in_its_order(probed: Probed):
     """Post-accumulate hooks that step and clear: contributions are told before the step that uses them, and only once."""
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
-    optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+    optimizers: dict[torch.Tensor, torch.optim.SGD] = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
 
     def use(p: torch.Tensor) -> None:
         optimizers[p].step()
@@ -373,7 +375,7 @@ def test_hooks_of_the_persons_are_left_alone_and_counted_in(probed: Probed):
     handle = w.register_hook(lambda grad: grad * 10)
     w.sum().backward()
     w.sum().backward()
-    assert told(probed, probed.last(BackwardEnded))["w"][0] == pytest.approx(10 * 2**0.5)
+    assert told(probed, probed.last(BackwardEnded))["w"][0] == approx(10 * 2**0.5)
     assert list((w._backward_hooks or {}).keys()) == [handle.id]
 
 

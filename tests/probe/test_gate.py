@@ -6,6 +6,7 @@ import signal
 import threading
 import traceback
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -72,9 +73,12 @@ def test_a_stop_comes_before_the_call(probed: Probed):
     """At the stop before a backward its event has not been told, and the loss is known."""
     probed.configure(stop_first=True, stops=["backward"])
     told: list[int] = []
-    probed.collector.moves.append(
-        lambda: told.append(sum(p.get("k") == "BackwardEnded" for p in probed.collector.packets)) or [{"do": "continue"}]  # type: ignore[func-returns-value]
-    )
+
+    def count() -> list[dict[str, Any]]:
+        told.append(sum(fields.get("k") == "BackwardEnded" for fields in probed.collector.packets))
+        return [{"do": "continue"}]
+
+    probed.collector.moves.append(count)
     w = torch.tensor([2.0], requires_grad=True)
     w.pow(2).sum().backward()
     assert told == [0]
@@ -86,7 +90,11 @@ def test_a_stop_tells_the_persons_frames(probed: Probed):
     """Innermost first; none of ours, none of torch's."""
     probed.configure(stop_first=True)
     train(1)
-    file, line, function = probed.collector.stops[1]["frames"][0] if len(probed.collector.stops) > 1 else probed.collector.stops[0]["frames"][0]
+    file, line, function = (
+        probed.collector.stops[1]["frames"][0]
+        if len(probed.collector.stops) > 1
+        else probed.collector.stops[0]["frames"][0]
+    )
     assert (file, function) == (__file__, "train")
     assert "optimizer.zero_grad()" in Path(__file__).read_text().splitlines()[line - 1]
 
@@ -149,7 +157,10 @@ def test_a_breakpoint_stops_a_free_run(probed: Probed, point, expected):
     """On a kind, a line, a write to a parameter; all that is given must hold. Findings are the host's affair."""
     lines = Path(__file__).read_text().splitlines()
     if "line" in point:
-        point = {**point, "line": next(n for n, text in enumerate(lines, 1) if text.endswith(point["line"]) and "loss" in text)}
+        point = {
+            **point,
+            "line": next(n for n, text in enumerate(lines, 1) if text.endswith(point["line"]) and "loss" in text),
+        }
     probed.configure(breakpoints=[{"id": 7, **point}])
     train()
     assert stops(probed) == expected

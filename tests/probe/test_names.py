@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -112,7 +114,7 @@ def test_a_model_known_only_by_its_wrapper_is_named_by_it(probed: Probed):
 
 def test_a_compiled_wrapper_adds_nothing_to_the_path(probed: Probed):
     """torch.compile(model): `_orig_mod.` is left out."""
-    model = torch.compile(nn.Linear(2, 1), backend="eager")
+    model: Any = torch.compile(nn.Linear(2, 1), backend="eager")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.step()
     assert set(probed.names()) == {"model.weight", "model.bias"}

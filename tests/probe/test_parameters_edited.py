@@ -36,7 +36,9 @@ def by_copy(w: torch.Tensor) -> None:
         w.copy_(w - 0.1 * w.grad)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("update", [in_place, by_data, by_data_method, by_replacing_data, by_copy], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "update", [in_place, by_data, by_data_method, by_replacing_data, by_copy], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("cleared", ["kept", "none", "zeros"])
 def test_an_update_by_hand_is_found(probed: Probed, update, cleared):
     """Whether or not it moves the version counter, and whatever becomes of the gradient after it."""
@@ -60,7 +62,7 @@ def test_an_update_of_a_modules_parameters_is_found(probed: Probed):
         model(torch.ones(1, 2)).sum().backward()
         with torch.no_grad():
             for p in model.parameters():
-                p -= 0.1 * p.grad  # type: ignore[operator]
+                p -= 0.1 * p.grad  # type: ignore[operator, misc]
     model.zero_grad()
     assert probed.names(probed.last(ParametersEdited).parameters) == ["model.weight", "model.bias"]
 

@@ -14,11 +14,15 @@ from gradtui.events import (
     ScalerStepped,
     ScalerUpdated,
 )
-from tests.probe.conftest import Probed
+from tests.probe.conftest import Probed, approx
 
 
 def one_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler, factor: float = 1.0, unscale: bool = False
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    factor: float = 1.0,
+    unscale: bool = False,
 ) -> None:
     loss = model(torch.ones(1, 2)).sum() * factor
     scaler.scale(loss).backward()
@@ -39,7 +43,7 @@ def test_a_scaled_backward_tells_its_scale_and_the_unscaled_loss(probed: Probed)
     one_step(model, optimizer, scaler)
     event = probed.one(BackwardEnded)
     assert (event.scale, event.divisor, event.loss) == (1024.0, 1.0, "loss")
-    assert event.contributions.after == (pytest.approx(1024 * 2**0.5), 1024.0)
+    assert event.contributions.after == (approx(1024 * 2**0.5), 1024.0)
 
 
 def test_the_divisor_is_told_beside_the_scale(probed: Probed):
@@ -56,7 +60,7 @@ def test_a_step_through_a_scaler_unscales_once_and_nests(probed: Probed, unscale
     one_step(model, optimizer, scaler, unscale=unscale)
     unscaled, stepped, scaler_step = probed.one(GradsUnscaled), probed.one(OptimizerStepped), probed.one(ScalerStepped)
     assert (unscaled.scale, unscaled.found_inf) == (1024.0, False)
-    assert unscaled.after == (pytest.approx(2**0.5), 1.0)
+    assert unscaled.after == (approx(2**0.5), 1.0)
     assert (unscaled.parent, unscaled.ordinal) == ((0, 1) if unscale else (scaler_step.call, 0))
     assert (stepped.parent, stepped.by_scaler) == (scaler_step.call, True)
     assert scaler_step.ran

@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import lr_scheduler
 
 from gradtui.events import SchedulerStepped
-from tests.probe.conftest import Probed
+from tests.probe.conftest import Probed, approx
 
 
 def optimizer() -> torch.optim.Optimizer:
@@ -36,7 +36,7 @@ def test_a_scheduler_step_is_told_with_the_rates(probed: Probed, kind):
     opt.step()
     scheduler.step()
     event = probed.one(SchedulerStepped)
-    assert (event.kind, event.before, event.after) == (kind, (1.0,), (pytest.approx(0.5),))
+    assert (event.kind, event.before, event.after) == (kind, (1.0,), (approx(0.5),))
     assert event.optimizer in probed.optimizers()
 
 
@@ -45,7 +45,7 @@ def test_a_plateau_scheduler_takes_its_metric(probed: Probed):
     scheduler = lr_scheduler.ReduceLROnPlateau(optimizer(), patience=0, factor=0.1)
     scheduler.step(1.0)
     scheduler.step(2.0)
-    assert [event.after for event in probed.all(SchedulerStepped)] == [(1.0,), (pytest.approx(0.1),)]
+    assert [event.after for event in probed.all(SchedulerStepped)] == [(1.0,), (approx(0.1),)]
 
 
 def test_a_scheduler_of_the_persons_own_is_told_through_the_inherited_step(probed: Probed):

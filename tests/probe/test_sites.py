@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from gradtui.events import BackwardEnded, CallSite, GradsClipped, GradsZeroed, OptimizerStepped
+from gradtui.events import BackwardEnded, CallSite, GradsClipped, GradsZeroed, OptimizerStepped, Origin
 from tests.probe.conftest import Probed
 
 
@@ -24,7 +26,7 @@ def line_of(text: str) -> int:
     return found
 
 
-def site_of(probed: Probed, kind: type = BackwardEnded) -> CallSite:
+def site_of(probed: Probed, kind: type[Origin] = BackwardEnded) -> CallSite:
     site = probed.last(kind).site
     assert site is not None
     return site
@@ -43,7 +45,7 @@ def test_a_site_is_file_line_function_and_source(probed: Probed):
 def test_the_loss_expression_is_told_as_written(probed: Probed):
     """Parentheses, attributes, subscripts, the function form, and under a scaler."""
     loss = loss_of(2)
-    out = {"loss": loss, "others": [loss, loss]}
+    out: dict[str, Any] = {"loss": loss, "others": [loss, loss]}
     scaler = torch.amp.GradScaler("cpu")
     (loss / 4).backward(retain_graph=True)
     out["loss"].backward(retain_graph=True)
@@ -66,18 +68,22 @@ def test_the_loss_expression_is_told_as_written(probed: Probed):
 def test_two_calls_on_a_line_are_two_sites_with_their_own_expressions(probed: Probed):
     """loss_a.backward(); loss_b.backward()"""
     loss_a, loss_b = loss_of(1), loss_of(1)
+    # fmt: off
     loss_a.backward(); loss_b.backward()  # noqa: E702
+    # fmt: on
     assert [event.loss for event in probed.all(BackwardEnded)] == ["loss_a", "loss_b"]
 
 
 def test_a_call_over_several_lines_is_at_its_line(probed: Probed):
     """The expression is put on one line."""
     first, second = loss_of(1), loss_of(1)
+    # fmt: off
     (
         first
         + 0.5
         * second
     ).backward()  # several
+    # fmt: on
     assert site_of(probed).expression == "first + 0.5 * second"
     assert site_of(probed).line <= line_of("several")
 
@@ -101,15 +107,17 @@ def test_a_clip_is_told_with_what_it_clips(probed: Probed):
 
 
 @pytest.fixture
-def framework(tmp_path, monkeypatch) -> ModuleType:
+def framework(tmp_path, monkeypatch) -> Iterator[ModuleType]:
     """A package in a site-packages folder that trains for the person."""
     folder = tmp_path / "site-packages" / "lightly"
     folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text("def fit(loss):\n    _backward(loss)\n\n\ndef _backward(total):\n    total.backward()\n")
+    (folder / "__init__.py").write_text(
+        "def fit(loss):\n    _backward(loss)\n\n\ndef _backward(total):\n    total.backward()\n"
+    )
     monkeypatch.syspath_prepend(folder.parent)
     import lightly  # type: ignore[import-not-found]
 
-    yield lightly  # type: ignore[misc]
+    yield lightly
     del sys.modules["lightly"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from gradtui.events import (
     OptimizerStepped,
     OptimizerStepStarted,
 )
-from tests.probe.conftest import Probed
+from tests.probe.conftest import Probed, approx
 
 BUILT_IN = [
     cls
@@ -59,7 +60,7 @@ def test_sparse_adam_is_seen_like_the_others(probed: Probed):
 def test_an_optimizer_is_described_by_the_persons_name(probed: Probed):
     """Name, kind, what it owns, rate of each group, numeric settings."""
     model = nn.Linear(2, 1)
-    groups = [{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}]
+    groups: list[dict[str, Any]] = [{"params": [model.weight], "lr": 0.5}, {"params": [model.bias]}]
     opt = torch.optim.SGD(groups, lr=0.1, momentum=0.9)
     model(torch.ones(1, 2)).sum().backward()
     opt.step()
@@ -256,7 +257,7 @@ def test_ratios_are_update_over_size(probed: Probed):
     before = w.detach().clone()
     optimizer.step()
     expected = float((w.detach() - before).norm() / w.detach().norm())
-    assert probed.one(OptimizerStepped).ratios == (pytest.approx(expected),)
+    assert probed.one(OptimizerStepped).ratios == (approx(expected),)
 
 
 def _step_that_fails() -> str:

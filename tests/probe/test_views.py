@@ -15,11 +15,12 @@ from gradtui.probe.views import Views
 from gradtui.wire.decode import unpack
 from gradtui.wire.encode import PacketReader
 from gradtui.wire.messages import TensorView, view_of
+from tests.probe.conftest import approx
 
 
 def look(grad: torch.Tensor | None, **request: Any) -> TensorView:
     """A view of a leaf's gradient, as the client gets it."""
-    leaf = torch.zeros(0) if grad is None else torch.zeros(grad.shape, dtype=grad.dtype).to_sparse() if grad.is_sparse else torch.zeros_like(grad)
+    leaf = torch.zeros(0) if grad is None else torch.zeros_like(grad)
     leaf.requires_grad_()
     leaf.grad = grad
     return look_at(leaf, **request)
@@ -39,13 +40,13 @@ def look_at(leaf: torch.Tensor, scale: float = 1.0, **request: Any) -> TensorVie
     return view_of(fields["result"])
 
 
-def test_statistics_are_torchs(seed: int = 3):
+def test_statistics_are_torchs():
     """Norm, mean, deviation, extremes and where they are, zeros, count."""
-    grad = torch.randn(7, 11, generator=torch.Generator().manual_seed(seed))
+    grad = torch.randn(7, 11, generator=torch.Generator().manual_seed(3))
     grad[0, 0] = 0.0
     view = look(grad)
-    assert view.norm == pytest.approx(float(grad.norm()))
-    assert (view.mean, view.std) == (pytest.approx(float(grad.mean()), abs=1e-6), pytest.approx(float(grad.std(correction=0))))
+    assert view.norm == approx(float(grad.norm()))
+    assert (view.mean, view.std) == (approx(float(grad.mean()), abs=1e-6), approx(float(grad.std(correction=0))))
     assert (view.minimum, view.maximum) == (float(grad.min()), float(grad.max()))
     assert grad[view.minimum_at] == grad.min()
     assert grad[view.maximum_at] == grad.max()
@@ -67,7 +68,7 @@ def test_a_large_matrix_is_pooled_to_its_largest_magnitudes():
     grad[99, 69], grad[0, 0], grad[50, 3] = -5.0, 2.0, 3.0
     view = look(grad, rows=10, columns=10)
     assert view.pooled == (10, 7)
-    assert len(view.grid), len(view.grid[0]) == (10, 10)
+    assert (len(view.grid), len(view.grid[0])) == (10, 10)
     assert (view.grid[0][0], view.grid[5][0], view.grid[9][9]) == (2.0, 3.0, -5.0)
 
 
@@ -101,7 +102,7 @@ def test_the_histogram_is_symmetric_and_complete():
     """Every finite value is counted once; zero is in the middle."""
     grad = torch.tensor([-2.0, -1.0, 0.0, 0.5, 2.0])
     view = look(grad, bins=5)
-    assert (view.histogram, len(view.edges)) == ((1, 1, 1, 1, 1), 6) or sum(view.histogram) == 5
+    assert (view.histogram, len(view.edges)) == ((1, 1, 1, 1, 1), 6)
     assert (view.edges[0], view.edges[-1]) == (-2.0, 2.0)
 
 
@@ -144,7 +145,7 @@ def test_any_type_can_be_looked_at(dtype):
     """Complex ones by magnitude."""
     view = look(torch.full((2, 2), 3, dtype=dtype))
     assert view.grid == ((3.0, 3.0), (3.0, 3.0))
-    assert view.norm == pytest.approx(6.0)
+    assert view.norm == approx(6.0)
 
 
 def test_a_sparse_gradient_is_shown_as_it_would_be_dense():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from gradtui.events import BackwardEnded, GradsEdited, GradsZeroed
-from tests.probe.conftest import Probed
+from tests.probe.conftest import Probed, approx
 
 
 def with_gradient() -> nn.Linear:
@@ -125,12 +125,12 @@ def test_a_clear_by_hand_is_found_by_a_step_too(probed: Probed):
 
 def by_dividing(model: nn.Linear) -> None:
     for p in model.parameters():
-        p.grad /= 4  # type: ignore[operator]
+        p.grad /= 4  # type: ignore[operator, assignment]
 
 
 def by_a_scaled_copy(model: nn.Linear) -> None:
     for p in model.parameters():
-        p.grad = p.grad / 4  # type: ignore[operator]
+        p.grad = p.grad / 4  # type: ignore[operator, assignment]
 
 
 def by_scaling_data(model: nn.Linear) -> None:
@@ -145,9 +145,9 @@ def test_a_scaling_by_hand_is_told_with_its_factor(probed: Probed, scale):
     scale(model)
     backward(model)
     event = probed.one(GradsEdited)
-    assert (event.how, event.factor) == ("scaled", pytest.approx(0.25))
+    assert (event.how, event.factor) == ("scaled", approx(0.25))
     assert probed.names(event.parameters) == ["model.weight", "model.bias"]
-    assert event.after == pytest.approx([value / 4 for value in event.before])
+    assert event.after == approx([value / 4 for value in event.before])
 
 
 def test_two_edits_between_events_are_seen_as_one(probed: Probed):
@@ -157,7 +157,7 @@ def test_two_edits_between_events_are_seen_as_one(probed: Probed):
     by_a_scaled_copy(model)
     by_a_scaled_copy(model)
     optimizer.step()
-    assert probed.one(GradsEdited).factor == pytest.approx(1 / 16)
+    assert probed.one(GradsEdited).factor == approx(1 / 16)
 
 
 def test_noise_added_by_hand_is_a_change(probed: Probed):
@@ -177,7 +177,7 @@ def test_a_replaced_gradient_is_told_as_replaced(probed: Probed):
     model.bias.grad = torch.tensor([0.5])
     backward(model)
     event = probed.one(GradsEdited)
-    assert (event.how, event.after) == ("replaced", (pytest.approx(26**0.5), pytest.approx(0.5)))
+    assert (event.how, event.after) == ("replaced", (approx(26**0.5), approx(0.5)))
 
 
 def test_a_gradient_made_by_hand_is_told_as_new(probed: Probed):
