@@ -136,7 +136,7 @@ def _three(width: int, top: int, body: int, wish: Wish) -> dict[PaneName, Place]
     left, right = width * 31 // 100, width * 32 // 100
     middle = width - left - right
     source, output = body * 52 // 100, body * 18 // 100
-    findings, gradient = body * 26 // 100, body * 56 // 100
+    gradient = body * 56 // 100
     table = _table(wish, body * 46 // 100)
     return (
         _column(0, top, left, False, [("source", source), ("events", body - source - output), ("output", output)])
@@ -145,7 +145,7 @@ def _three(width: int, top: int, body: int, wish: Wish) -> dict[PaneName, Place]
             top,
             middle,
             True,
-            [("parameters", table), ("flow", body - table - findings), ("findings", findings)],
+            [("parameters", table), ("flow", (body - table) // 2), ("findings", body - table - (body - table) // 2)],
         )
         | _column(left + middle, top, right, True, [("gradient", gradient), ("accumulation", body - gradient)])
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import stat
 import sys
 import termios
 from typing import TYPE_CHECKING
@@ -34,11 +36,29 @@ class TerminalWatch:
             self._app.set_interval(LOOK_EVERY, self._look)
 
     def _leave(self, code: int) -> None:
+        if not terminal_lives():
+            os._exit(code)  # nothing is left to restore, and Textual's writer would wait for ever for a dead terminal
         self._app.exit(return_code=code)
 
     def _look(self) -> None:
-        assert sys.__stdin__ is not None
-        try:
-            termios.tcgetattr(sys.__stdin__.fileno())
-        except (termios.error, OSError):
+        if not terminal_lives():
             self._leave(128 + signal.SIGHUP)
+
+
+def terminal_lives() -> bool:
+    """Standard input is not a terminal that has gone away."""
+    if sys.__stdin__ is None:
+        return True
+    try:
+        if sys.__stdin__.isatty():
+            termios.tcgetattr(sys.__stdin__.fileno())
+        else:
+            return not _was_terminal(sys.__stdin__.fileno())
+    except (termios.error, OSError, ValueError):
+        return False
+    return True
+
+
+def _was_terminal(number: int) -> bool:
+    """It is a terminal's device that no longer answers as one."""
+    return stat.S_ISCHR(os.fstat(number).st_mode) and os.major(os.fstat(number).st_rdev) in range(136, 144)

@@ -42,7 +42,7 @@ class EventsPane(ListPane):
     def row(self, view: View, index: int, width: int) -> list[Span]:
         row = view.events[index]
         ordinal = f"#{row.ordinal}" if row.ordinal else ""
-        took = figures.duration(row.duration) if width >= 60 else ""
+        took = figures.duration(row.duration) if width >= 70 else ""
         name = "  " * row.depth + row.what
         left: list[Span] = [
             (self.glyphs.fresh + " ", row.mark),
@@ -50,7 +50,7 @@ class EventsPane(ListPane):
         ]
         site = self._site(view, row)
         right: list[Span] = [
-            (fit_right(took, 8) if took or width >= 60 else "", "dim"),
+            (fit_right(took, 8) if took or width >= 70 else "", "dim"),
             (" " + fit_right(site, 16 if width >= 64 else max(5, min(width_of(site), 12))), "dim"),
         ]
         room = width - sum(width_of(text) for text, _ in (*left, *right)) - 1

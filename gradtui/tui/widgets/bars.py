@@ -61,6 +61,8 @@ class StatusBar(Painted):
             return [(f"{glyphs.starting} STARTING", "stopped"), (" importing torch…", "dim")]
         if view.state == "stopped":
             return [(f"{glyphs.stopped} STOPPED", "stopped"), *past]
+        if view.state == "ended":
+            return [(f"{glyphs.ended} HOST GONE", "error"), *past]
         return [(f"{glyphs.running} RUNNING", "running"), *past]
 
     def _ending(self, view: View) -> list[Span]:
