@@ -76,8 +76,10 @@ def snapshot(ledger: Ledger) -> bytes:
 def restore(data: bytes) -> Ledger:
     """The ledger as it was. Raises WireError when the bytes are no snapshot of this version."""
     try:
-        raw = zlib.decompressobj().decompress(data, _MOST)
-        image = _decode(raw)
+        stream = zlib.decompressobj()
+        image = _decode(stream.decompress(data, _MOST))
+        if not stream.eof:
+            raise ValueError("it is cut short or too long")
         if image.format != _FORMAT:
             raise ValueError(f"snapshot of format {image.format}")
     except (zlib.error, msgspec.DecodeError, ValueError, TypeError) as error:

@@ -63,7 +63,7 @@ class ExplodingGradient(Rule):
             if self.faults["first"].status != "withdrawn":
                 return
         norms = self._norms.setdefault(event.loss, deque(maxlen=32))
-        if (fault is None or fault.status == "withdrawn") and isfinite(norm) and self._is_huge(norm, norms, event):
+        if (fault is None or fault.status == "withdrawn") and isfinite(norm) and event.value_finite and self._is_huge(norm, norms, event):
             yield from self._suspect(norm, norms, event, ledger)
         if isfinite(norm) and len(self._norms) < 200:
             norms.append(norm)

@@ -63,6 +63,7 @@ class GradientDiscarded(Rule):
         if fault.facts.get("owner id") is None and record.owners:
             facts["owner id"] = record.owners[0]
         fault.words["loss"] = record.loss
+        fault.words["backward"] = line_key(record.site)
         fault.words["owners"] = " ".join(map(str, record.owners))
         fault.seq = event.seq
         if id(record.parameters) != fault.merged:
@@ -106,7 +107,7 @@ class GradientDiscarded(Rule):
         facts = fault.facts
         facts["steps"] = facts.get("steps", 0) + 1
         fault.count += waiting
-        same_line = any(_same_backward(record, fault) for record in change.window)
+        same_line = any(line_key(record.site) == fault.words["backward"] for record in change.window)
         facts["same"] = facts.get("same", 0) + same_line
         facts["empty"] = facts.get("empty", 0) + (not change.consumed)
         fault.relate(change.event.site)
@@ -138,7 +139,7 @@ class GradientDiscarded(Rule):
         if facts["empty"] or not facts["same"]:
             return False
         seen = ledger.lines["backward"].values()
-        total = sum(tally.count for tally in seen if any(_line_of(tally.site) == r for r in _backwards_of(fault)))
+        total = sum(tally.count for tally in seen if line_key(tally.site) == fault.words["backward"])
         if facts["clipped"] >= facts["all"] and facts["all"] * 4 <= total:
             return True
         owner = ledger.optimizers.get(int(facts.get("owner id", 0)))
@@ -167,15 +168,3 @@ class GradientDiscarded(Rule):
             Evidence("of their contributions used", "0", "at least 1"),
         )
         return Said(message, fix, evidence)
-
-
-def _same_backward(record: BackwardRecord, fault: Fault) -> bool:
-    return line_key(record.site) in fault.key.split(" ")[-1:] or line_key(record.site) == _backwards_of(fault)[0]
-
-
-def _backwards_of(fault: Fault) -> list[str]:
-    return [line_key(fault.related[0])] if fault.related else ["?"]
-
-
-def _line_of(site: object) -> str:
-    return line_key(site)  # type: ignore[arg-type]

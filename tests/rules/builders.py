@@ -80,7 +80,7 @@ class Run:
         """Send the end of a call."""
         self.calls += 1
         self.counts[call_kind] = self.counts.get(call_kind, 0) + 1
-        origin = {"call": self.calls, "parent": self.inside, "ordinal": self.counts[call_kind]}
+        origin: dict[str, Any] = {"call": self.calls, "parent": self.inside, "ordinal": self.counts[call_kind]}
         return self.feed(cls(site=at(line, source, expression), **origin, **fields))
 
     def backward(
@@ -100,7 +100,7 @@ class Run:
         added = Contributions(
             parameters=numbers, incoming=tuple(norms), before=tuple(before), after=tuple(after), finite=finite
         )
-        fields = {"loss": loss, "value": value, "value_finite": value is None or isfinite(value), "root": "MeanBackward0"}
+        fields: dict[str, Any] = {"loss": loss, "value": value, "value_finite": value is None or isfinite(value), "root": "MeanBackward0"}
         fields |= {"reduction": "mean", "training": "train", "reached": len(numbers), "contributions": added}
         return self.call("backward", ev.BackwardEnded, line, f"{loss}.backward()", loss, **(fields | about))
 
@@ -120,10 +120,10 @@ class Run:
             else:
                 self.grads[number] = 0.0
         by = by or ("optimizer" if info is not None else "hand")
-        fields = {"by": by, "owner": optimizer, "how": how if held else "nothing", "parameters": held}
+        fields: dict[str, Any] = {"by": by, "owner": optimizer, "how": how if held else "nothing", "parameters": held}
         fields |= {"optimizer": info.id if info is not None else 0, "covers": len(owned)}
         if by == "hand":
-            return self.feed(ev.GradsZeroed(site=at(line, "p.grad = None"), **fields))  # type: ignore[arg-type]
+            return self.feed(ev.GradsZeroed(site=at(line, "p.grad = None"), **fields))
         return self.call("zero_grad", ev.GradsZeroed, line, f"{optimizer}.zero_grad()", optimizer, **fields)
 
     def step(self, optimizer: str = "", line: int = LINES["step"], **about: Any) -> list[Finding]:
@@ -131,14 +131,14 @@ class Run:
         name = optimizer or next(iter(self.optimizers))
         info = self.optimizers[name]
         used = tuple(n for n in info.parameters if n in self.grads)
-        fields = {"optimizer": info.id, "lr": info.lr, "used": used, "moved": used, "unchanged": False}
+        fields: dict[str, Any] = {"optimizer": info.id, "lr": info.lr, "used": used, "moved": used, "unchanged": False}
         return self.call("step", ev.OptimizerStepped, line, f"{name}.step()", name, **(fields | about))
 
     def clip(self, *names: str, limit: float = 1.0, norm: float = 5.0, line: int = LINES["clip"], given: int | None = None) -> list[Finding]:
         """`clip_grad_norm_` over these parameters, all by default."""
         numbers = self.numbers(names or tuple(self.ids)) if given is None else ()
         held = tuple(n for n in numbers if n in self.grads)
-        fields = {"method": "norm", "limit": limit, "norm": norm, "given": len(numbers) if given is None else given}
+        fields: dict[str, Any] = {"method": "norm", "limit": limit, "norm": norm, "given": len(numbers) if given is None else given}
         fields |= {"parameters": held, "after": tuple(self.grads[n] for n in held)}
         return self.call("clip", ev.GradsClipped, line, "clip_grad_norm_(model.parameters(), 1.0)", "model.parameters()", **fields)
 
@@ -228,7 +228,7 @@ class Run:
         """Rules with an error or a warning that no other finding explains."""
         return {finding.rule for finding in self.end(exit_code) if finding.severity != "info" and not finding.cause}
 
-    def only(self, rule: str) -> Finding:
+    def only(self, rule: str) -> Any:
         """The one finding of that rule at the end."""
         found = [finding for finding in self.end() if finding.rule == rule]
         assert len(found) == 1, [f"{f.rule}: {f.message}" for f in self.end()]

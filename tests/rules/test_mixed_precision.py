@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.rules.builders import NAN, Run, model
@@ -9,7 +11,7 @@ from tests.rules.builders import NAN, Run, model
 SCALE = 1024.0
 
 
-def scaled(run: Run, **about: object) -> None:
+def scaled(run: Run, **about: Any) -> None:
     run.zero()
     run.backward(scale=SCALE, value=500.0, **about)
 

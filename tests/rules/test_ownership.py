@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.rules.builders import Run, gan, model
@@ -159,7 +161,7 @@ def test_a_refused_backward_of_a_cut_graph_is_explained():
     assert run.loud(exit_code=1) == {"backward-reaches-nothing"}
 
 
-def frozen_later(how: str, **settings: float) -> Run:
+def frozen_later(how: str, **settings: Any) -> Run:
     run = Run().parameters("model.low", "model.top").optimizer("optimizer", **settings).loop(2)
     for _ in range(4):
         run.zero(how=how)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gradtui.rules import JudgeSettings, Thresholds
 from tests.rules.builders import Run, gan, model
 
 
-def windows(run: Run, *sizes: int, **about: object) -> Run:
+def windows(run: Run, *sizes: int, **about: Any) -> Run:
     """Accumulation windows of these sizes, cleared after each step."""
     for size in sizes:
         for _ in range(size):
