@@ -55,7 +55,7 @@ class Watcher:
             elif entry.fingerprint is not None:
                 if self._differs(entry, leaf):
                     moved.append(entry)
-                entry.fingerprint = None
+                    entry.fingerprint = None
         if gone > 64:
             self.registry.prune()
         if moved:
