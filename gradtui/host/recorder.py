@@ -58,7 +58,8 @@ class Recorder:
             self._since_snapshot = 0
             self._flush()
             data = self._snapshot()
-            self._do(lambda writer: writer.add_snapshot(seq, data))
+            if data:
+                self._do(lambda writer: writer.add_snapshot(seq, data))
 
     def finding(self, finding: Finding) -> int:
         """A finding, new or changed; returns how many changes there have been."""

@@ -23,6 +23,7 @@ from gradtui.host.peer import Peer, event_from
 from gradtui.host.process import Debuggee
 from gradtui.host.recorder import Recorder
 from gradtui.host.sources import EditKind, Sources
+from gradtui.ledger import snapshot
 from gradtui.rules.finding import Finding
 from gradtui.rules.judge import Judge
 from gradtui.rules.settings import JudgeSettings
@@ -123,7 +124,7 @@ class Run:
         self.kinds: Counter[str] = Counter()
         self.audience: Audience = Nobody()
         self.peers: dict[int, Peer] = {}
-        self.recorder = Recorder(directory / "timeline.db", lambda: self.judge.ledger.snapshot()) if record else None
+        self.recorder = Recorder(directory / "timeline.db", self._snapshot) if record else None
         self.sources = Sources(self.recorder.source if self.recorder else None)
         self.debuggee = Debuggee(self._program_ended)
         self.finished: asyncio.Event = asyncio.Event()
@@ -134,6 +135,11 @@ class Run:
         self._pending_edits: dict[int, list[tuple[Event, str, bytes, bytes]]] = {}
         self._server: asyncio.Server | None = None
         self._socket_directory: tempfile.TemporaryDirectory[str] | None = None
+
+    def _snapshot(self) -> bytes:
+        """What the ledger knows, for quick seeks; nothing while several processes take part."""
+        ledgers = list(self.judge.ledger.processes.values())
+        return snapshot(ledgers[0]) if len(ledgers) == 1 else b""
 
     # -- life -----------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,8 @@ class Observed:
     err: str
     ending: Ending
     events: list[Event]
+    snapshot: tuple[int, bytes] | None
+    """The newest snapshot of the ledger: after which event, and its bytes."""
 
     @property
     def kinds(self) -> list[str]:
@@ -82,9 +84,10 @@ class Folder:
             captured = self._capfd.readouterr()
             reader = TimelineReader(Path(directory) / "timeline.db")
             events = list(reader.all_events())
+            snapshot = reader.snapshot_before(1 << 62)
             typed = b"".join(chunk.data for chunk in reader.output(limit=10_000)).decode()
             reader.close()
-        return Observed(typed if size else captured.out, captured.err, ending, events)
+        return Observed(typed if size else captured.out, captured.err, ending, events, snapshot)
 
 
 async def _run(directory: Path, launch: Launch, size: tuple[int, int] | None) -> Ending:

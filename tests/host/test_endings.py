@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradtui.events import OptimizerStepped, ProcessEnded, ProcessJoined
+from gradtui.ledger import Ledger, restore, snapshot
 from tests.host.conftest import Folder
 
 TRAIN = """
@@ -38,6 +39,20 @@ def test_every_event_before_the_end_is_kept(folder: Folder, end, exit_code, sign
     assert len(watched.all(OptimizerStepped)) == 20
     assert (watched.err.splitlines() or [""])[-1] == last_line
     assert "gradtui" not in watched.err
+
+
+def test_a_long_run_is_recorded_with_snapshots(folder: Folder):
+    """Three thousand events: a seek need not fold them all, and comes to the same."""
+    folder.write("train.py", TRAIN + "\ntrain(1500)\n")
+    watched = folder.observed("train.py")
+    assert len(watched.all(OptimizerStepped)) == 1500
+    assert watched.snapshot is not None
+    at, data = watched.snapshot
+    fold = Ledger()
+    for event in watched.events[:at]:
+        fold.apply(event)
+    assert snapshot(fold) == data
+    assert restore(data).parameters[1].info.name == "w"
 
 
 def test_children_join_where_they_train_and_are_silent_where_they_do_not(folder: Folder):
