@@ -35,12 +35,12 @@ class Keeper:
 
 def _keep(reading: int, master: int) -> None:
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    for number in (0, 1, 2):
-        if number not in (reading, master):
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    for descriptor in os.listdir("/dev/fd"):  # the host's sockets above all: with us they would outlive it, and seem to listen
+        if int(descriptor) not in (reading, master):
             with contextlib.suppress(OSError):
-                os.close(number)
+                os.close(int(descriptor))
     if os.read(reading, 1):
         return
     os.set_blocking(master, True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from gradtui.wire import messages
 from tests.host.conftest import PATIENCE, Folder
 
 TRAIN = """
-import sys
+import os, subprocess, sys
 import torch
 torch.manual_seed(0)
 w = torch.zeros(3, requires_grad=True)
@@ -31,6 +33,8 @@ for step in range(30):
     (w - torch.rand(3)).pow(2).sum().backward()
     optimizer.step()
     print(step, flush=True)
+if os.path.exists("late.py"):
+    subprocess.run([sys.executable, "late.py"], check=True)
 with open("done", "w") as done:
     print(w.tolist(), sys.stdout.isatty(), file=done)
 """
@@ -78,7 +82,7 @@ class Client:
 
 
 @pytest.fixture
-def run(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A run of TRAIN, started as `gradtui run` starts it, stopped before its first call."""
     folder.write("train.py", TRAIN)
     os.mkfifo(folder.path / "go")
@@ -87,7 +91,12 @@ def run(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder.path)
     directory = new_run()
     start_host(directory, of_script("train.py", ()), {}, (24, 80), "params")
-    return directory
+    yield directory
+    for process in Path("/proc").glob("[0-9]*"):  # only after a failure is any of them left
+        with contextlib.suppress(OSError):
+            ours = str(directory) in (process / "cmdline").read_text() or (process / "cwd").readlink() == folder.path
+            if ours and int(process.name) != os.getpid():
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def bare(folder: Folder) -> str:
@@ -96,6 +105,13 @@ def bare(folder: Folder) -> str:
     folder.write("bare.py", lines)
     assert folder.bare("bare.py").returncode == 0
     return (folder.path / "bare").read_text().split("]")[0]
+
+
+def children_of(pid: int) -> list[int]:
+    """Descriptors that become readable when a child of that process ends: the program, and the keeper of its terminal."""
+    found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    assert len(found) == 2
+    return [os.pidfd_open(child) for child in found]
 
 
 def killed(client: Client) -> None:
@@ -107,16 +123,22 @@ def killed(client: Client) -> None:
 
 
 def test_a_program_whose_host_is_killed_at_a_stop_trains_on(folder: Folder, run: Path):
-    """It was waiting at the gate; the terminal it writes to stays open and is drained; what was recorded can be read."""
+    """It was waiting at the gate; the terminal it writes to stays open and is drained; what was recorded can be read. A
+    process that starts to train only then finds nobody, and does not wait."""
     expected = bare(folder)
     client = Client(run)
     client.stopped()
+    folder.write("late.py", "import torch\ntorch.ones(1, requires_grad=True).sum().backward()\n")
     client.send(messages.StepOver())
     client.until(messages.Stopped)
+    children = children_of(client.host)
     killed(client)
     (folder.path / "go").write_text("")
     weights, _, terminal = (folder.path / "done").read_text().partition("]")
     assert (weights, terminal.strip()) == (expected, "True")
+    for child in children:
+        assert select.select([child], [], [], PATIENCE)[0], "a process of the run is left over"
+        os.close(child)
     reader = TimelineReader(run / "timeline.db")
     assert reader.last_seq() >= 3
     reader.close()

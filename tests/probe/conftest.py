@@ -201,7 +201,8 @@ class Probed:
 
 def _subclasses(cls: type) -> set[type]:
     found: set[type] = {cls}
-    for sub in cls.__subclasses__():
+    below: list[type] = cls.__subclasses__()
+    for sub in below:
         found |= _subclasses(sub)
     return found
 
