@@ -87,7 +87,7 @@ class Discovery:
         members = [p for group in optimizer.param_groups for p in group["params"]]
         self.meet(members, frame, 0)
         record.signature = signature
-        record.entries = [entry for p in members if (entry := self.registry.get(p)) is not None]
+        record.entries = [known for p in members if (known := self.registry.get(p)) is not None]
         for entry in record.entries:
             entry.owners += 1
         space = Namespace(frame)

@@ -150,7 +150,8 @@ class BackwardHook:
         holding = [(entry, grad) for entry, grad in self.watcher.holding()]
         data = call.data
         data["had"] = {}
-        data["incoming"] = incoming = {}
+        incoming: dict[int, torch.Tensor | float] = {}
+        data["incoming"] = incoming
         data["handles"] = handles = []
         if not holding:
             return
@@ -159,7 +160,7 @@ class BackwardHook:
             data["had"][entry.id] = norm
             leaf = entry.ref()
             if leaf is not None and leaf.requires_grad:
-                handles.append(leaf.register_hook(_Incoming(entry, incoming)))
+                handles.append(leaf.register_hook(_Incoming(entry, incoming)))  # type: ignore[no-untyped-call]
 
     # -- after ----------------------------------------------------------------------------------------------------
 

@@ -146,7 +146,7 @@ def _listed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, .
     if iterator is not parameters:  # a container, which can be read again
         return args, kwargs, [t for t in iterator if isinstance(t, torch.Tensor)]
     try:
-        given.extend(iterator)
+        given.extend(iterator or ())
     except Exception as error:  # the person's own generator fails: torch is to meet that, where it would have
         fault = error
     again = _again(given, fault) if isinstance(parameters, types.GeneratorType) or fault else iter(given)

@@ -60,7 +60,7 @@ class StepHook:
         )
         for cls in _subclasses(Optimizer):
             step = cls.__dict__.get("step")
-            if getattr(step, "hooked", False):  # torch has decorated it already: one was made before us
+            if step is not None and getattr(step, "hooked", False):  # torch has decorated it already: one was made before us
                 cls.step = self._wrap(step)  # type: ignore[attr-defined]
                 self._note(cls)
 
@@ -68,7 +68,7 @@ class StepHook:
         self._patches.remove()
         for cls, ours, theirs in reversed(self._classes):
             if cls.__dict__.get("step") is ours:
-                cls.step = theirs  # type: ignore[attr-defined]
+                cls.step = theirs
         self._classes.clear()
 
     def _wrap(self, step: Callable[..., Any]) -> Callable[..., Any]:
@@ -229,8 +229,9 @@ class StepHook:
 
 
 def _subclasses(cls: type) -> list[type]:
-    found = [cls]
-    for sub in cls.__subclasses__():
+    found: list[type] = [cls]
+    below: list[type] = cls.__subclasses__()
+    for sub in below:
         found.extend(_subclasses(sub))
     return found
 

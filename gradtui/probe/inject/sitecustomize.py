@@ -35,7 +35,7 @@ class _TorchFinder:
                 continue
             spec = find(name, path, target)
             if spec is not None:
-                self._wrap(spec.loader)
+                self._wrap(spec.loader)  # type: ignore[no-untyped-call]
                 return spec
         return None
 
@@ -78,5 +78,5 @@ def _start_probe() -> None:
 
 
 if _os.environ.get("GRADTUI_SOCKET"):
-    _sys.meta_path.insert(0, _TorchFinder())  # type: ignore[arg-type]
+    _sys.meta_path.insert(0, _TorchFinder())
 _chain()
