@@ -22,7 +22,9 @@ _WAIT_FOR_CLIENT = 60.0
 
 async def serve(directory: Path, orders: dict[str, Any]) -> None:
     """Run the program and serve clients until the program has ended and the last client has left."""
-    steering = Steering(stop_first=bool(orders.get("stop_first", True)), free=False, watch=orders.get("watch", "params"))
+    steering = Steering(
+        stop_first=bool(orders.get("stop_first", True)), free=False, watch=orders.get("watch", "params")
+    )
     run = Run(directory, _settings(orders.get("settings") or {}), steering, record=True)
     server = Server(run)
     loop = asyncio.get_running_loop()

@@ -37,7 +37,9 @@ def _keep(reading: int, master: int) -> None:
     os.setsid()
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    for descriptor in os.listdir("/dev/fd"):  # the host's sockets above all: with us they would outlive it, and seem to listen
+    for descriptor in os.listdir(
+        "/dev/fd"
+    ):  # the host's sockets above all: with us they would outlive it, and seem to listen
         if int(descriptor) not in (reading, master):
             with contextlib.suppress(OSError):
                 os.close(int(descriptor))

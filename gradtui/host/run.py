@@ -294,13 +294,17 @@ class Run:
     def _edit_site(self, peer: Peer, kind: str, fields: dict[str, Any]) -> CallSite | None:
         ledger = self.judge.ledger.of(peer.index)
         names = tuple(
-            state.info.name for number in list(fields.get("parameters") or ())[:8] if (state := ledger.parameters.get(number))
+            state.info.name
+            for number in list(fields.get("parameters") or ())[:8]
+            if (state := ledger.parameters.get(number))
         )
         what: EditKind = "rebound" if fields.get("rebound") else _EDITS[kind]
         return self.sources.edit_line(what, peer.last_site, tuple(fields.get("rebound") or ()) or names)
 
     def _resolve_made(self, peer: Peer, header: bytes, fields: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-        described = fields.get("parameters") if isinstance(fields.get("parameters"), list) else [fields.get("optimizer")]
+        described = (
+            fields.get("parameters") if isinstance(fields.get("parameters"), list) else [fields.get("optimizer")]
+        )
         changed = False
         for item in described or ():
             if isinstance(item, dict) and isinstance(item.get("made"), int):
@@ -441,4 +445,3 @@ def point_fields(point: Breakpoint) -> dict[str, Any]:
         "parameter": point.parameter,
         "rule": point.rule,
     }
-

@@ -226,7 +226,9 @@ class Server:
         if run.recorder is not None:
             run.recorder.commit()
         where = self._where()
-        state: Any = "ended" if run.ending.over else "stopped" if where else "running" if run.ending.observed else "starting"
+        state: Any = (
+            "ended" if run.ending.over else "stopped" if where else "running" if run.ending.observed else "starting"
+        )
         self._send(
             messages.Welcome(
                 run=str(run.directory),
@@ -239,14 +241,21 @@ class Server:
             ),
             writer,
         )
-        self._send(messages.Grown(run.seq, run.recorder.output if run.recorder else 0, run.recorder.revision if run.recorder else 0), writer)
+        self._send(
+            messages.Grown(
+                run.seq, run.recorder.output if run.recorder else 0, run.recorder.revision if run.recorder else 0
+            ),
+            writer,
+        )
         if run.ending.over:
             self._send(self._ending(), writer)
 
     def _view(self, request: messages.ViewTensor, writer: asyncio.StreamWriter) -> None:
         peer = self.run.peers.get(request.process)
         if peer is None or peer.stopped is None:
-            error = "the run is going on: pause it to look at live values" if peer is not None else "the process has ended"
+            error = (
+                "the run is going on: pause it to look at live values" if peer is not None else "the process has ended"
+            )
             self._send(messages.Reply(request.id, None, error), writer)
             return
         self._next_view += 1

@@ -157,9 +157,13 @@ def _calls_on(source: SourceFile, line: int) -> Iterator[ast.Call]:
     if source.tree is None:
         return
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            if isinstance(node.func, ast.Attribute) and node.func.attr in ("backward", "step", "zero_grad"):
-                yield node
+        if (
+            isinstance(node, ast.Call)
+            and node.lineno <= line <= (node.end_lineno or node.lineno)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("backward", "step", "zero_grad")
+        ):
+            yield node
 
 
 def _made_on(call: ast.Call, text: str) -> str:
@@ -170,9 +174,15 @@ def _made_on(call: ast.Call, text: str) -> str:
         receiver: ast.expr = function.value
         if function.attr in _FUNCTIONS_WITH_LOSS and call.args:
             return _written(call.args[0])
-        if function.attr.startswith("clip_grad") or function.attr == "backward" and _written(receiver).endswith("autograd"):
+        if function.attr.startswith("clip_grad") or (
+            function.attr == "backward" and _written(receiver).endswith("autograd")
+        ):
             return _written(call.args[0]) if call.args else ""
-        if isinstance(receiver, ast.Call) and isinstance(receiver.func, ast.Attribute) and receiver.func.attr == "scale":
+        if (
+            isinstance(receiver, ast.Call)
+            and isinstance(receiver.func, ast.Attribute)
+            and receiver.func.attr == "scale"
+        ):
             return _written(receiver.args[0]) if receiver.args else _written(receiver)
         return _written(receiver)
     if isinstance(function, ast.Name) and call.args:
@@ -256,7 +266,11 @@ def _zeroes(node: ast.stmt) -> bool:
         nothing = any(isinstance(part, ast.Constant) and part.value is None for part in ast.walk(node.value))
         return nothing and any(isinstance(t, ast.Attribute) and t.attr == "grad" for t in _targets(node))
     called = _method(node)
-    return called is not None and called[1] in ("zero_", "fill_", "zero_grad") and (_is_grad(called[0]) or called[1] == "zero_grad")
+    return (
+        called is not None
+        and called[1] in ("zero_", "fill_", "zero_grad")
+        and (_is_grad(called[0]) or called[1] == "zero_grad")
+    )
 
 
 def _changes_grad(node: ast.stmt) -> bool:
@@ -268,12 +282,19 @@ def _changes_grad(node: ast.stmt) -> bool:
 
 def _updates(node: ast.stmt) -> bool:
     if isinstance(node, ast.AugAssign):
-        return not _is_grad(node.target) and (_uses_grad(node.value) or isinstance(node.target, (ast.Name, ast.Attribute)) and _uses_grad(node))
+        return not _is_grad(node.target) and (
+            _uses_grad(node.value) or (isinstance(node.target, (ast.Name, ast.Attribute)) and _uses_grad(node))
+        )
     if isinstance(node, ast.Assign):
         data = any(isinstance(t, ast.Attribute) and t.attr == "data" and not _is_grad(t) for t in _targets(node))
         return data or (_uses_grad(node.value) and not any(_is_grad(t) for t in _targets(node)))
     called = _method(node)
-    return called is not None and bool(_IN_PLACE.match(called[1])) and not _is_grad(called[0]) and called[1] not in ("zero_", "backward_")
+    return (
+        called is not None
+        and bool(_IN_PLACE.match(called[1]))
+        and not _is_grad(called[0])
+        and called[1] not in ("zero_", "backward_")
+    )
 
 
 def _rebinds(node: ast.stmt) -> bool:

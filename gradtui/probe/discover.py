@@ -17,7 +17,18 @@ from gradtui.probe.session import Session
 _CREDIT = 0.5
 """Seconds that may be spent before the share counts."""
 _SHARE = 0.02
-_ANNOUNCED_SETTINGS = ("momentum", "weight_decay", "dampening", "eps", "nesterov", "maximize", "max_iter", "foreach", "fused", "capturable")
+_ANNOUNCED_SETTINGS = (
+    "momentum",
+    "weight_decay",
+    "dampening",
+    "eps",
+    "nesterov",
+    "maximize",
+    "max_iter",
+    "foreach",
+    "fused",
+    "capturable",
+)
 
 
 class Governor:
@@ -77,11 +88,15 @@ class Discovery:
             record = self.optimizers[id(optimizer)] = OptimizerRecord(self._count, optimizer)
         signature = tuple(len(group["params"]) for group in optimizer.param_groups)
         first = optimizer.param_groups[0]["params"][0] if signature and signature[0] else None
-        if signature != record.signature or (record.entries and first is not None and record.entries[0].ref() is not first):
+        if signature != record.signature or (
+            record.entries and first is not None and record.entries[0].ref() is not first
+        ):
             self._learn(record, optimizer, signature, frame)
         return record
 
-    def _learn(self, record: OptimizerRecord, optimizer: Any, signature: tuple[int, ...], frame: FrameType | None) -> None:
+    def _learn(
+        self, record: OptimizerRecord, optimizer: Any, signature: tuple[int, ...], frame: FrameType | None
+    ) -> None:
         for entry in record.entries:
             entry.owners -= 1
         members = [p for group in optimizer.param_groups for p in group["params"]]
@@ -153,7 +168,7 @@ class Discovery:
             self._cost = perf_counter() - began
             self.governor.spent += self._cost
             entries = [self.registry.add(leaf, found[id(leaf)]) for leaf in new]
-            for entry, leaf in zip(entries, new):
+            for entry, leaf in zip(entries, new, strict=True):
                 if entry.found.name[0] != "<":
                     self._reuse[(site, tuple(leaf.shape), type(leaf) is torch.Tensor)] = entry.found.name
         else:

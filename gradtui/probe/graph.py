@@ -9,7 +9,15 @@ import torch
 
 _LIMIT = 200_000
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
-_PASS = {"AddBackward0", "SubBackward0", "ToCopyBackward0", "ViewBackward0", "SqueezeBackward0", "ReshapeAliasBackward0", "NegBackward0"}
+_PASS = {
+    "AddBackward0",
+    "SubBackward0",
+    "ToCopyBackward0",
+    "ViewBackward0",
+    "SqueezeBackward0",
+    "ReshapeAliasBackward0",
+    "NegBackward0",
+}
 
 
 def leaves_of(roots: list[torch.Tensor]) -> tuple[list[torch.Tensor], int]:

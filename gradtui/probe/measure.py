@@ -56,7 +56,7 @@ def norms(tensors: Sequence[torch.Tensor]) -> list[float]:
         squares = _squares(tensors)
         return [
             sqrt(square) if _TINY < square < inf else _exact(tensor)
-            for square, tensor in zip(squares, tensors)
+            for square, tensor in zip(squares, tensors, strict=True)
         ]
     finally:
         if enabled:
@@ -68,7 +68,12 @@ def _squares(tensors: Sequence[torch.Tensor]) -> list[float]:
     found = [nan] * len(tensors)
     small: list[int] = []
     for index, tensor in enumerate(tensors):
-        if type(tensor) in _PLAIN and tensor.dtype is torch.float32 and tensor.layout is torch.strided and not tensor.is_meta:
+        if (
+            type(tensor) in _PLAIN
+            and tensor.dtype is torch.float32
+            and tensor.layout is torch.strided
+            and not tensor.is_meta
+        ):
             count = tensor.numel()
             if count <= SMALL and len(tensors) > 24:
                 small.append(index)
@@ -82,7 +87,7 @@ def _squares(tensors: Sequence[torch.Tensor]) -> list[float]:
         flat = torch.cat(picked)
         lengths = torch.tensor([tensor.numel() for tensor in picked])
         sums = torch.segment_reduce(flat * flat, "sum", lengths=lengths, unsafe=True).tolist()
-        for index, value in zip(small, sums):
+        for index, value in zip(small, sums, strict=True):
             found[index] = value
     return found
 
@@ -154,7 +159,7 @@ class Pending:
         for indices, host, event in self._parts:
             if event is not None:
                 event.synchronize()
-            for index, value in zip(indices, host.tolist()):
+            for index, value in zip(indices, host.tolist(), strict=True):
                 found[index] = value
         return found
 

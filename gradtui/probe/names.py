@@ -72,7 +72,7 @@ class Namespace:
 
     def _visit(self, name: str, value: Any, depth: int) -> None:
         kind = type(value)
-        if kind in _ATOMS or id(value) in self._seen and not issubclass(kind, _Tensor):
+        if kind in _ATOMS or (id(value) in self._seen and not issubclass(kind, _Tensor)):
             return
         self._visits += 1
         if self._visits > _VISITS:
@@ -121,14 +121,14 @@ class Namespace:
                 continue
             inside.update(id(part) for part in module.modules() if part is not module)
         return [
-            (name, module)
-            for key, (name, module) in self.modules.items()
-            if key not in wrapped and key not in inside
+            (name, module) for key, (name, module) in self.modules.items() if key not in wrapped and key not in inside
         ]
 
 
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None), complex, type, type(gc), type(lambda: 0), type(len)))
-_DULL = frozenset(("builtins", "argparse", "torch.utils.data.dataloader", "logging", "_io", "re", "numpy", "random", "torch"))
+_DULL = frozenset(
+    ("builtins", "argparse", "torch.utils.data.dataloader", "logging", "_io", "re", "numpy", "random", "torch")
+)
 
 
 def _wrapped(module: Module) -> Module | None:
@@ -208,7 +208,9 @@ def _from_containers(name: str, root: Module, wanted: dict[int, torch.Tensor], f
                                 _join(label, sub), type(item).__name__, name or type(root).__name__, False, (), item
                             )
                 elif isinstance(item, _Tensor) and id(item) in wanted and id(item) not in found:
-                    found[id(item)] = Found(label, type(module).__name__, name or type(root).__name__, False, (), module)
+                    found[id(item)] = Found(
+                        label, type(module).__name__, name or type(root).__name__, False, (), module
+                    )
 
 
 def _items(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

@@ -18,8 +18,21 @@ class Tracked:
     """One leaf tensor."""
 
     __slots__ = (
-        "fingerprint", "found", "grad", "holder", "id", "landed", "norm", "owners", "ref", "scale", "spent", "trainable",
-        "unseen", "value_version", "version",
+        "fingerprint",
+        "found",
+        "grad",
+        "holder",
+        "id",
+        "landed",
+        "norm",
+        "owners",
+        "ref",
+        "scale",
+        "spent",
+        "trainable",
+        "unseen",
+        "value_version",
+        "version",
     )
 
     def __init__(self, number: int, tensor: torch.Tensor, found: Found) -> None:

@@ -21,7 +21,6 @@ from gradtui.probe.link import Link
 from gradtui.probe.sites import Sites, chain_of, frames_of
 from gradtui.wire.encode import assembled, body, packet
 
-
 _KEPT_BODIES = 256
 
 
@@ -29,7 +28,19 @@ class Call:
     """One gradient call in progress."""
 
     __slots__ = (
-        "announced", "began", "data", "depth", "file", "id", "kind", "line", "ordinal", "own", "parent", "site", "started",
+        "announced",
+        "began",
+        "data",
+        "depth",
+        "file",
+        "id",
+        "kind",
+        "line",
+        "ordinal",
+        "own",
+        "parent",
+        "site",
+        "started",
     )
 
     def __init__(self, kind: str, number: int, parent: Call | None, ordinal: int, site: int, depth: int) -> None:
@@ -307,7 +318,9 @@ class Ours:
             self._apart = apart()
             self._apart.__enter__()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
         session = self._session
         try:
             if self._apart is not None:

@@ -45,11 +45,15 @@ class Views:
         if tensor is None:
             return {**result, "missing": ".grad is None"}
         result["scale"] = entry.scale if what == "grad" else 1.0
-        result.update(shape=list(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."), device=str(tensor.device))
+        result.update(
+            shape=list(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."), device=str(tensor.device)
+        )
         placement = getattr(tensor, "placements", None)
         if placement is not None:
             result["placement"] = str(placement)
-        values = tensor.to_dense() if tensor.layout is not torch.strided and tensor.numel() < 4_000_000 else plain(tensor)
+        values = (
+            tensor.to_dense() if tensor.layout is not torch.strided and tensor.numel() < 4_000_000 else plain(tensor)
+        )
         if values is None:
             return {**result, "missing": f"a {tensor.device.type} tensor holds no numbers"}
         with torch.no_grad():

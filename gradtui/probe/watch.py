@@ -52,10 +52,9 @@ class Watcher:
                 if held:
                     moved.append(entry)
                     entry.fingerprint = None
-            elif entry.fingerprint is not None:
-                if self._differs(entry, leaf):
-                    moved.append(entry)
-                    entry.fingerprint = None
+            elif entry.fingerprint is not None and self._differs(entry, leaf):
+                moved.append(entry)
+                entry.fingerprint = None
         if gone > 64:
             self.registry.prune()
         if moved:
@@ -75,7 +74,7 @@ class Watcher:
         """Remember the values of leaves that no optimizer owns, so that `W.data -= …` is seen (it bumps no version)."""
         pairs = [(entry, leaf) for entry in entries if not entry.owners and (leaf := entry.ref()) is not None]
         pairs = [(entry, leaf) for entry, leaf in pairs if leaf.device.type == "cpu"]
-        for (entry, _), norm in zip(pairs, measure.norms([leaf.detach() for _, leaf in pairs])):
+        for (entry, _), norm in zip(pairs, measure.norms([leaf.detach() for _, leaf in pairs]), strict=True):
             entry.fingerprint = norm
 
     def _tell_cleared(self, how: str, entries: list[Tracked]) -> None:
@@ -98,7 +97,7 @@ class Watcher:
     def _edits(
         self, entries: list[Tracked], before: list[float], replaced: list[bool], after: list[float]
     ) -> list[bytes]:
-        for entry, norm in zip(entries, after):
+        for entry, norm in zip(entries, after, strict=True):
             entry.norm = norm
         zeroed = [i for i, norm in enumerate(after) if norm == 0.0 and before[i] != 0.0]
         edited = [i for i in range(len(after)) if i not in set(zeroed)]
@@ -143,7 +142,8 @@ class Watcher:
         changed = [
             index
             for index, (entry, _) in enumerate(holding)
-            if not isnan(entry.norm) and not isclose(found[index], entry.norm, rel_tol=_SAME)
+            if not isnan(entry.norm)
+            and not isclose(found[index], entry.norm, rel_tol=_SAME)
             and (isfinite(found[index]) or isfinite(entry.norm))
         ]
         if changed:
@@ -151,7 +151,7 @@ class Watcher:
             before = [entry.norm for entry in entries]
             for made in self._edits(entries, before, [False] * len(entries), [found[i] for i in changed]):
                 self.session.link.send(made)
-        for (entry, _), norm in zip(holding, found):
+        for (entry, _), norm in zip(holding, found, strict=True):
             entry.norm = norm
         return found
 
@@ -211,7 +211,9 @@ class Watcher:
         """Variables of the person's frame that held a watched plain leaf and now hold a tensor computed from it."""
         names: list[str] = []
         entries: list[Tracked] = []
-        plain = [e for e in self.registry.tracked if not e.found.registered and not e.owners and e.found.name.isidentifier()]
+        plain = [
+            e for e in self.registry.tracked if not e.found.registered and not e.owners and e.found.name.isidentifier()
+        ]
         if not plain or frame is None:
             return names, entries
         variables = frame.f_locals
@@ -247,7 +249,7 @@ def _comes_from(value: torch.Tensor, leaf: torch.Tensor) -> bool:
 def _common_factor(before: list[float], after: list[float]) -> float:
     """The one factor by which all norms changed; 0 when there is none."""
     factor = 0.0
-    for was, now in zip(before, after):
+    for was, now in zip(before, after, strict=True):
         if was == 0.0 and now == 0.0:
             continue
         if not (was > 0.0 and now > 0.0 and isfinite(was) and isfinite(now)):
@@ -267,7 +269,7 @@ def contributions(
     if isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming))):
         finite = b"\x01" * len(after)
     else:
-        finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after))
+        finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after, strict=True))
     return {
         "contributions.parameters": ids([entry.id for entry in entries]),
         "contributions.incoming": floats(incoming),

@@ -86,7 +86,9 @@ class BackwardHook:
         call.data["reached"], call.data["nodes"] = -1, 0
         if known is not None and known[0] >= 2 and not self._walks.allows(cost):
             root = known[2]
-            if (self.scales or root.node in _FACTORS) and type(roots[0]) in _PLAIN:  # its numbers may be others each time
+            if (self.scales or root.node in _FACTORS) and type(
+                roots[0]
+            ) in _PLAIN:  # its numbers may be others each time
                 root = root_of(roots[0], self.scales)
             call.data["root"] = root
             return
@@ -156,7 +158,7 @@ class BackwardHook:
         if not holding:
             return
         before = self.watcher.check_contents(holding) if call.depth == 0 else [entry.norm for entry, _ in holding]
-        for (entry, _), norm in zip(holding, before):
+        for (entry, _), norm in zip(holding, before, strict=True):
             data["had"][entry.id] = norm
             leaf = entry.ref()
             if leaf is not None and leaf.requires_grad:
@@ -259,10 +261,10 @@ class BackwardHook:
 
         def build(norms: list[float]) -> list[bytes]:
             after, came = norms[: len(entries)], norms[len(entries) :]
-            incoming = [norm if was < 0.0 else nan for norm, was in zip(after, before)]
-            for index, norm in (*known.items(), *zip(hooked, came)):
+            incoming = [norm if was < 0.0 else nan for norm, was in zip(after, before, strict=True)]
+            for index, norm in (*known.items(), *zip(hooked, came, strict=True)):
                 incoming[index] = norm
-            for entry, norm in zip(entries, after):
+            for entry, norm in zip(entries, after, strict=True):
                 entry.norm = norm
             self._unwell = not all(map(isfinite, after))
             return [make(contributions(entries, incoming, before, after))]
@@ -293,7 +295,9 @@ class _Incoming:
                     self.norms[self.entry.id] = measure.norms([grad])[0]
                 else:
                     values = grad if grad.layout is torch.strided else grad.coalesce().values()
-                    wide = None if values.dtype in (torch.float32, torch.float64) or values.is_complex() else torch.float32
+                    wide = (
+                        None if values.dtype in (torch.float32, torch.float64) or values.is_complex() else torch.float32
+                    )
                     self.norms[self.entry.id] = torch.linalg.vector_norm(values, dtype=wide)
         except Exception:  # an unusual tensor: the contribution is told without its norm
             self.norms[self.entry.id] = nan

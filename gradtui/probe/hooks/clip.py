@@ -90,9 +90,7 @@ class ClipHook:
         data["method"], data["given"] = method, len(given)
         data["limit"] = float(limit) if isinstance(limit, (int, float)) else nan
         get = self.watcher.registry.get
-        data["entries"] = [
-            entry for t in given if t.is_leaf and t.grad is not None and (entry := get(t)) is not None
-        ]
+        data["entries"] = [entry for t in given if t.is_leaf and t.grad is not None and (entry := get(t)) is not None]
         session.stop_if_wanted(call, frame)
         session.enter(call)
         return call
@@ -109,7 +107,7 @@ class ClipHook:
 
         def build(norms: list[float]) -> list[bytes]:
             after = norms[: len(pairs)]
-            for (entry, _), norm in zip(pairs, after):
+            for (entry, _), norm in zip(pairs, after, strict=True):
                 entry.norm = norm
             fields = {
                 "method": data["method"],
@@ -132,7 +130,9 @@ class ClipHook:
         )
 
 
-def _listed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any], list[torch.Tensor]]:
+def _listed(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], list[torch.Tensor]]:
     """The call with an iterator that was handed in replaced by an equal one, and the tensors it gives."""
     parameters = args[0] if args else kwargs.get("parameters")
     if isinstance(parameters, torch.Tensor):

@@ -58,7 +58,9 @@ class ScalerHook:
         return args[0] if args[0].is_enabled() else None
 
     def _after_scale(self, scaler: Any, result: Any) -> None:
-        outputs = [result] if isinstance(result, torch.Tensor) else list(result) if isinstance(result, (list, tuple)) else []
+        outputs = (
+            [result] if isinstance(result, torch.Tensor) else list(result) if isinstance(result, (list, tuple)) else []
+        )
         scale = _scale_of(scaler)
         for output in outputs:
             if isinstance(output, torch.Tensor) and output.grad_fn is not None:
@@ -91,7 +93,7 @@ class ScalerHook:
         found = _found_inf(data["scaler"], data["optimizer"])
 
         def build(norms: list[float]) -> list[bytes]:
-            for (entry, _), norm in zip(pairs, norms):
+            for (entry, _), norm in zip(pairs, norms, strict=True):
                 entry.norm = norm
             fields = {"optimizer": data["record"].id, "scale": data["scale"], "found_inf": found}
             arrays = {"parameters": ids([entry.id for entry, _ in pairs]), "after": floats(norms)}

@@ -23,7 +23,9 @@ class SchedulerHook:
     def install(self) -> None:
         for cls in list(vars(lr_scheduler).values()):
             if isinstance(cls, type) and cls.__module__ == lr_scheduler.__name__ and callable(cls.__dict__.get("step")):
-                wrapper = around(self.session, "scheduler", cls.__dict__["step"], self._before, self._after, self._raised)
+                wrapper = around(
+                    self.session, "scheduler", cls.__dict__["step"], self._before, self._after, self._raised
+                )
                 self._patches.put(cls, "step", wrapper)
 
     def remove(self) -> None:

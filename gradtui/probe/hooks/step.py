@@ -56,11 +56,15 @@ class StepHook:
         self._patches.put(Optimizer, "_patch_step_function", _patch_step_function)
         initialise = Optimizer.__init__
         self._patches.put(
-            Optimizer, "__init__", around(self.session, "optimizer", initialise, self._before_init, self._after_init, _ignore)
+            Optimizer,
+            "__init__",
+            around(self.session, "optimizer", initialise, self._before_init, self._after_init, _ignore),
         )
         for cls in _subclasses(Optimizer):
             step = cls.__dict__.get("step")
-            if step is not None and getattr(step, "hooked", False):  # torch has decorated it already: one was made before us
+            if step is not None and getattr(
+                step, "hooked", False
+            ):  # torch has decorated it already: one was made before us
                 cls.step = self._wrap(step)  # type: ignore[attr-defined]
                 self._note(cls)
 
@@ -115,7 +119,7 @@ class StepHook:
             self.discovery.rename(frame)
         data = call.data
         data["record"] = record
-        data["closure"] = len(args) > 1 and callable(args[1]) or callable(kwargs.get("closure"))
+        data["closure"] = (len(args) > 1 and callable(args[1])) or callable(kwargs.get("closure"))
         data["scaler"] = session.inside("scaler_step") is not None
         session.stop_if_wanted(call, frame)
         data["used"], data["frozen"], data["versions"] = self._survey(record)
@@ -168,14 +172,16 @@ class StepHook:
         data = call.data
         record: OptimizerRecord = data["record"]
         moved = []
-        for entry, version in zip(record.entries, data["versions"]):
+        for entry, version in zip(record.entries, data["versions"], strict=False):
             leaf = entry.ref()
             if leaf is not None and leaf._version != version:
                 moved.append(entry.id)
                 entry.value_version = leaf._version
         used: list[Tracked] = data["used"]
         if data["closure"]:
-            used = [e for e in record.entries if (leaf := e.ref()) is not None and leaf.is_leaf and leaf.grad is not None]
+            used = [
+                e for e in record.entries if (leaf := e.ref()) is not None and leaf.is_leaf and leaf.grad is not None
+            ]
         for entry in used:
             entry.spent = True
             entry.fingerprint = None
@@ -208,15 +214,17 @@ class StepHook:
             return
         with torch.no_grad():
             now = [leaf.detach() for leaf in leaves if leaf is not None]
-            fields["unchanged"] = all(torch.equal(a, b) for a, b in zip(now, before))
-            updates = measure.norms([a - b for a, b in zip(now, before)])
+            fields["unchanged"] = all(torch.equal(a, b) for a, b in zip(now, before, strict=True))
+            updates = measure.norms([a - b for a, b in zip(now, before, strict=True)])
             sizes = measure.norms(now)
             ratios = [
                 update / size if isfinite(size) and size > 0.0 and isfinite(update) else float("nan")
-                for update, size in zip(updates, sizes)
+                for update, size in zip(updates, sizes, strict=True)
             ]
         arrays["ratios"] = floats(ratios)
-        arrays["nonfinite"] = ids([entry.id for entry, size in zip(used, sizes) if not isfinite(size) or isnan(size)])
+        arrays["nonfinite"] = ids(
+            [entry.id for entry, size in zip(used, sizes, strict=True) if not isfinite(size) or isnan(size)]
+        )
 
     def _raised(self, call: Call, error: BaseException) -> None:
         took = self.session.leave(call)
