@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.screen import Screen
 from textual.theme import Theme
 
 from gradtui.errors import TimelineError
@@ -28,6 +29,7 @@ from gradtui.tui.panes.findings import FindingsPane
 from gradtui.tui.panes.flow import FlowPane
 from gradtui.tui.panes.gradient import GradientPane
 from gradtui.tui.panes.parameters import ParametersPane
+from gradtui.tui.screens.main import MainScreen
 from gradtui.tui.session import Session
 from gradtui.tui.settings import ScreenSettings, theme_of, wants_ascii
 from gradtui.tui.story import Story
@@ -78,6 +80,9 @@ class GradtuiApp(RunActions, ScreenActions):
         self.theme = ("ansi-dark" if palette.dark else "ansi-light") if palette.native else f"gradtui-{palette.name}"
         if self.is_running:
             self.board.use(palette, self.glyph_set)
+
+    def get_default_screen(self) -> Screen[object]:
+        return MainScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         self.board = Board()
@@ -272,9 +277,11 @@ class GradtuiApp(RunActions, ScreenActions):
             self.wish = replace(self.wish, main=name, slot=slot)
         else:
             self.wish = replace(self.wish, main=name)
+        pane = self.board.panes[name]
+        pane.display = True  # so that it can take the keys before the one that has them is hidden
+        self.screen.set_focus(pane, scroll_visible=False)
         self.relayout()
         self.board.show(self.view)
-        self.board.panes[name].focus()
 
     # -- leaving
 

@@ -20,6 +20,11 @@ class Line:
     """Role of the row's background: `select`, `select-idle`, `current`; empty for none."""
 
     @property
+    def width(self) -> int:
+        """Cells that the spans take."""
+        return sum(width_of(text) for text, _ in self.spans)
+
+    @property
     def text(self) -> str:
         """The row without roles."""
         return "".join(text for text, _ in self.spans)

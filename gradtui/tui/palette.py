@@ -288,12 +288,22 @@ PALETTES = {palette.name: palette for palette in (DARK, LIGHT, CONTRAST, ANSI, N
 """By the name that `--theme` and the settings file use."""
 
 
+_OWN_GROUND = ("heat:", "sgr:", "nan", "title-focus")
+"""Roles that may bring a background of their own, so that even their spaces show."""
+
+
 def spans_of(row: Line) -> list[tuple[str, str]]:
-    """The row's spans with neighbours of one role merged: each styled run costs bytes on the wire."""
+    """The row's spans with neighbours of one look merged, spaces into whatever is before them: each styled run costs 25 bytes."""
     merged: list[tuple[str, str]] = []
     for text, role in row.spans:
-        if merged and merged[-1][1] == role:
+        if merged and (merged[-1][1] == role or (_is_blank(text, role) and not merged[-1][1].startswith(_OWN_GROUND))):
+            merged[-1] = (merged[-1][0] + text, merged[-1][1])
+        elif merged and _is_blank(*merged[-1]) and not role.startswith(_OWN_GROUND):
             merged[-1] = (merged[-1][0] + text, role)
-        else:
+        elif text:
             merged.append((text, role))
     return merged
+
+
+def _is_blank(text: str, role: str) -> bool:
+    return text.isspace() and not role.startswith(_OWN_GROUND)

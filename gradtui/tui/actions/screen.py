@@ -60,7 +60,8 @@ class ScreenActions(Host):
         self.say(f"theme: {self.palette.name}")
 
     def action_redraw(self) -> None:
-        self.refresh(repaint=True, layout=True)
+        for widget in self.board.painted:
+            widget.use(self.palette, self.glyph_set)
 
     # -- cards
 

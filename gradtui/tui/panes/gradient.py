@@ -90,7 +90,10 @@ class GradientPane(ListPane):
         name = elide(state.info.name, max(self.size.width - 40, 12), self.glyphs.ellipsis)
         suffix = ".grad" if self.what == "grad" else " (value)"
         how = f"{self.mode} {self.scale}" if self.mode == "heat" else self.mode
-        return [(name + suffix, "accent")], [("old, " if view.tensor.stale else "", "warning"), (how, "dim")]
+        picture = view.tensor.view
+        other = picture is not None and (picture.parameter != state.info.id or picture.what != self.what)
+        age = "reading, " if other else "old, " if view.tensor.stale else ""
+        return [(name + suffix, "accent")], [(age, "warning"), (how, "dim")]
 
     def count(self, view: View) -> int:
         return 1 if view.tensor.view else 0
@@ -99,7 +102,7 @@ class GradientPane(ListPane):
         picture = view.tensor.view
         if view.selected is None:
             return self.nothing(view, width)
-        if picture is None or picture.parameter != view.selected.info.id or picture.what != self.what:
+        if picture is None:
             return self.empty(width, view.tensor.note or "Reading the tensor…")
         if picture.missing:
             return self.empty(width, *self._missing(view, picture))
