@@ -25,6 +25,7 @@ class AccumulationNotAveraged(Rule):
 
     slug = "accumulation-not-averaged"
     severity = "warning"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

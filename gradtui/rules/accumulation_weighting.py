@@ -27,6 +27,7 @@ class AccumulationWeighting(Rule):
 
     slug = "accumulation-weighting"
     severity = "info"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

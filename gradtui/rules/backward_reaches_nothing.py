@@ -24,6 +24,7 @@ class BackwardReachesNothing(Rule):
 
     slug = "backward-reaches-nothing"
     severity = "error"
+    watches = (ev.BackwardEnded, ev.CallRaised, ev.OptimizerStepped)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -28,6 +28,7 @@ class ClipAfterStep(Rule):
 
     slug = "clip-after-step"
     severity = "error"
+    watches = (ev.GradsClipped, ev.GradsZeroed, ev.BackwardEnded, ev.BackwardProgressed, ev.OptimizerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

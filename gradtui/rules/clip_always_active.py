@@ -26,6 +26,7 @@ class ClipAlwaysActive(Rule):
 
     slug = "clip-always-active"
     severity = "info"
+    watches = (ev.GradsClipped,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ class ClipBeforeUnscale(Rule):
 
     slug = "clip-before-unscale"
     severity = "error"
+    watches = (ev.GradsClipped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

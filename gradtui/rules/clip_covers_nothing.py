@@ -24,6 +24,7 @@ class ClipCoversNothing(Rule):
 
     slug = "clip-covers-nothing"
     severity = "error"
+    watches = (ev.GradsClipped, ev.OptimizerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ class ClipInsideWindow(Rule):
 
     slug = "clip-inside-window"
     severity = "warning"
+    watches = (ev.GradsClipped, ev.BackwardEnded, ev.BackwardProgressed, ev.OptimizerStepped, ev.GradsZeroed)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ class ClipPartial(Rule):
 
     slug = "clip-partial"
     severity = "warning"
+    watches = (ev.GradsClipped, ev.OptimizerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ class ClipWithoutGradient(Rule):
 
     slug = "clip-without-gradient"
     severity = "error"
+    watches = (ev.GradsClipped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -26,6 +26,7 @@ class DeadGradient(Rule):
 
     slug = "dead-gradient"
     severity = "warning"
+    watches = (ev.BackwardEnded,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

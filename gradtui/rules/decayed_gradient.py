@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradtui import events as ev
 from gradtui.ledger import Change, Ledger
 from gradtui.rules.finding import Finding
 from gradtui.rules.rule import Fault, Rule, Said, line_key
@@ -23,6 +24,7 @@ class DecayedGradient(Rule):
 
     slug = "decayed-gradient"
     severity = "info"
+    watches = (ev.BackwardEnded, ev.BackwardProgressed)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         record = change.record

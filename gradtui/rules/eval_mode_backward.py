@@ -25,6 +25,7 @@ class EvalModeBackward(Rule):
 
     slug = "eval-mode-backward"
     severity = "warning"
+    watches = (ev.OptimizerStepped,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -33,6 +33,7 @@ class ExplodingGradient(Rule):
 
     slug = "exploding-gradient"
     severity = "warning"
+    watches = (ev.BackwardEnded, ev.GradsClipped, ev.OptimizerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ class Fp16Underflow(Rule):
 
     slug = "fp16-underflow"
     severity = "warning"
+    watches = (ev.BackwardEnded,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

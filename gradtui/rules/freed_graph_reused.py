@@ -25,6 +25,7 @@ class FreedGraphReused(Rule):
 
     slug = "freed-graph-reused"
     severity = "error"
+    watches = (ev.CallRaised,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

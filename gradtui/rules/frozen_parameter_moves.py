@@ -24,6 +24,7 @@ class FrozenParameterMoves(Rule):
 
     slug = "frozen-parameter-moves"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -24,6 +24,7 @@ class GradientAliasKept(Rule):
 
     slug = "gradient-alias-kept"
     severity = "info"
+    watches = (ev.GradsZeroed,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

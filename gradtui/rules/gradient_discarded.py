@@ -30,6 +30,7 @@ class GradientDiscarded(Rule):
 
     slug = "gradient-discarded"
     severity = "error"
+    watches = (ev.GradsZeroed, ev.OptimizerStepped, ev.ParametersEdited)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

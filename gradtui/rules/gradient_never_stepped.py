@@ -22,6 +22,7 @@ class GradientNeverStepped(Rule):
 
     slug = "gradient-never-stepped"
     severity = "warning"
+    watches = ()
 
     def finish(self, ledger: Ledger, ending: Ending) -> None:
         if not ending.orderly:

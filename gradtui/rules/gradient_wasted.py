@@ -24,6 +24,7 @@ class GradientWasted(Rule):
 
     slug = "gradient-wasted"
     severity = "info"
+    watches = (ev.GradsZeroed,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

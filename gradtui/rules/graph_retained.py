@@ -29,6 +29,7 @@ class GraphRetained(Rule):
 
     slug = "graph-retained"
     severity = "warning"
+    watches = (ev.GraphKept, ev.BackwardEnded)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ class InplaceModification(Rule):
 
     slug = "inplace-modification"
     severity = "error"
+    watches = (ev.CallRaised,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

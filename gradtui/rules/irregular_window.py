@@ -25,6 +25,7 @@ class IrregularWindow(Rule):
 
     slug = "irregular-window"
     severity = "warning"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event, optimizer = change.event, change.optimizer

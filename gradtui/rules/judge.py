@@ -44,7 +44,9 @@ class Judge:
                 self._across.append(made)
         self._rules: dict[int, list[Rule]] = {}
         self._found: dict[tuple[int, str, str], Finding] = {}
+        self._watchers: dict[tuple[int, type, bool], list[Rule]] = {}
         self._raised: dict[int, bool] = {}
+        self._blind: set[int] = set()
 
     def feed(self, event: Event) -> list[Finding]:
         """Fold one event; return findings that are new or have changed."""
@@ -52,10 +54,7 @@ class Judge:
         change = ledger.apply(event)
         self._note_raise(event)
         changed: list[Finding] = []
-        rules = self._rules.get(event.process)
-        if rules is None:
-            rules = self._rules[event.process] = [rule(self.settings.thresholds, self.sources) for rule in self._classes]
-        for rule in (*rules, *self._across) if len(self.ledger.processes) > 1 else rules:
+        for rule in self._watching(event):
             try:
                 for finding in rule.observe(change, ledger):
                     changed.append(self._keep(finding, event.process))
@@ -64,7 +63,19 @@ class Judge:
                 changed.append(self._failed(rule, error, event))
         return changed
 
+    def _watching(self, event: Event) -> list[Rule]:
+        """Rules that look at events of this kind in this process."""
+        key = (event.process, event.__class__, len(self.ledger.processes) > 1)
+        known = self._watchers.get(key)
+        if known is None:
+            if event.process not in self._rules:
+                self._rules[event.process] = [rule(self.settings.thresholds, self.sources) for rule in self._classes]
+            rules: list[Rule] = [*self._rules[event.process], *(self._across if key[2] else ())]
+            known = self._watchers[key] = [r for r in rules if r.watches is None or event.__class__ in r.watches]
+        return known
+
     def _put_aside(self, rule: Rule, process: int) -> None:
+        self._watchers.clear()
         self._rules[process] = [other for other in self._rules[process] if other is not rule]
         self._across = [other for other in self._across if other is not rule]
 
@@ -72,7 +83,7 @@ class Judge:
         """The run is over: every finding in its final state, consequences marked with their cause."""
         for process, rules in self._rules.items():
             ledger = self.ledger.of(process)
-            ending = Ending(exit_code, signal, self._raised.get(process, False))
+            ending = Ending(exit_code, signal, self._raised.get(process, False), process in self._blind)
             for rule in rules:
                 try:
                     rule.finish(ledger, ending)
@@ -114,6 +125,8 @@ class Judge:
     def _note_raise(self, event: Event) -> None:
         if isinstance(event, ev.CallRaised):
             self._raised[event.process] = True
+        elif isinstance(event, ev.ProbeFailed):
+            self._blind.add(event.process)
         elif event.ordinal:
             self._raised[event.process] = False
 

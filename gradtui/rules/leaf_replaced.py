@@ -24,6 +24,7 @@ class LeafReplaced(Rule):
 
     slug = "leaf-replaced"
     severity = "error"
+    watches = (ev.ParametersEdited, ev.BackwardEnded)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

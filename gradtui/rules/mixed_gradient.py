@@ -27,6 +27,7 @@ class MixedGradient(Rule):
 
     slug = "mixed-gradient"
     severity = "warning"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -25,6 +25,7 @@ class MovesWithoutGradient(Rule):
 
     slug = "moves-without-gradient"
     severity = "warning"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -26,6 +26,7 @@ class NonfiniteGradient(Rule):
 
     slug = "nonfinite-gradient"
     severity = "error"
+    watches = (ev.BackwardEnded, ev.BackwardProgressed, ev.NonfiniteOrigin, ev.OptimizerStepped, ev.ParametersEdited, ev.GradsZeroed)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ class NonfiniteLoss(Rule):
 
     slug = "nonfinite-loss"
     severity = "error"
+    watches = (ev.BackwardEnded, ev.OptimizerStepped, ev.ParametersEdited, ev.GradsZeroed, ev.NonfiniteOrigin)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -24,6 +24,7 @@ class NonfiniteParameter(Rule):
 
     slug = "nonfinite-parameter"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

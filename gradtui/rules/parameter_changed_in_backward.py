@@ -24,6 +24,7 @@ class ParameterChangedInBackward(Rule):
 
     slug = "parameter-changed-in-backward"
     severity = "error"
+    watches = (ev.OptimizerStepped, ev.OptimizerStepStarted, ev.BackwardEnded, ev.ParametersEdited)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ class RankBehind(RunRule):
 
     slug = "rank-behind"
     severity = "warning"
+    watches = ()
 
     def finish(self, ledger: Ledger, ending: Ending) -> None:
         ranks = self.ranks()

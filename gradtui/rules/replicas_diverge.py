@@ -30,6 +30,7 @@ class ReplicasDiverge(RunRule):
 
     slug = "replicas-diverge"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)

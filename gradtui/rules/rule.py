@@ -25,11 +25,13 @@ class Ending:
     signal: int | None = None
     raised: bool = False
     """A gradient call raised, and nothing followed it."""
+    blind: bool = False
+    """The probe failed on the way: what came after it was not seen."""
 
     @property
     def orderly(self) -> bool:
-        """It ran to its own end."""
-        return not self.raised and not self.signal and self.exit_code in (0, None)
+        """It ran to its own end, and was seen to."""
+        return not self.raised and not self.blind and not self.signal and self.exit_code in (0, None)
 
 
 @dataclass(slots=True)
@@ -101,6 +103,8 @@ class Rule:
 
     slug: ClassVar[str] = ""
     severity: ClassVar[Severity] = "error"
+    watches: ClassVar[tuple[type, ...] | None] = None
+    """Events that `observe` is called for; None: all."""
 
     def __init__(self, thresholds: Thresholds | None = None, sources: Sources | None = None) -> None:
         self.thresholds = thresholds or Thresholds()

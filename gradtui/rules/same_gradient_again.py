@@ -24,6 +24,7 @@ class SameGradientAgain(Rule):
 
     slug = "same-gradient-again"
     severity = "warning"
+    watches = (ev.BackwardEnded,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

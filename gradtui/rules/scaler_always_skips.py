@@ -26,6 +26,7 @@ class ScalerAlwaysSkips(Rule):
 
     slug = "scaler-always-skips"
     severity = "error"
+    watches = (ev.BackwardEnded, ev.BackwardProgressed, ev.NonfiniteOrigin, ev.ScalerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ class ScalerNeverUpdated(Rule):
 
     slug = "scaler-never-updated"
     severity = "error"
+    watches = (ev.ScalerStepped, ev.ScalerUpdated, ev.BackwardEnded, ev.CallRaised)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ class SchedulerBeforeOptimizer(Rule):
 
     slug = "scheduler-before-optimizer"
     severity = "warning"
+    watches = (ev.SchedulerStepped, ev.OptimizerStepped)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

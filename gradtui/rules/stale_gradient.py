@@ -27,6 +27,7 @@ class StaleGradient(Rule):
 
     slug = "stale-gradient"
     severity = "error"
+    watches = (ev.BackwardEnded, ev.BackwardProgressed, ev.OptimizerStepped, ev.ParametersEdited, ev.GradsZeroed)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

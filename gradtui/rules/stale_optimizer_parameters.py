@@ -27,6 +27,7 @@ class StaleOptimizerParameters(Rule):
 
     slug = "stale-optimizer-parameters"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ class StepChangesNothing(Rule):
 
     slug = "step-changes-nothing"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event, optimizer = change.event, change.optimizer

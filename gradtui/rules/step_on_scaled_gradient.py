@@ -24,6 +24,7 @@ class StepOnScaledGradient(Rule):
 
     slug = "step-on-scaled-gradient"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -25,6 +25,7 @@ class StepRepeatsGradient(Rule):
 
     slug = "step-repeats-gradient"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

@@ -25,6 +25,7 @@ class StepWithoutGradient(Rule):
 
     slug = "step-without-gradient"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event, optimizer = change.event, change.optimizer

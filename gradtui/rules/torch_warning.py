@@ -24,6 +24,7 @@ class TorchWarning(Rule):
 
     slug = "torch-warning"
     severity = "info"
+    watches = (ev.WarningSeen,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

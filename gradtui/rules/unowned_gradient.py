@@ -27,6 +27,7 @@ class UnownedGradient(Rule):
 
     slug = "unowned-gradient"
     severity = "warning"
+    watches = (ev.OptimizerSeen, ev.ParametersSeen, ev.BackwardEnded, ev.BackwardProgressed, ev.OptimizerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

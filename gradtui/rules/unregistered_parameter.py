@@ -25,6 +25,7 @@ class UnregisteredParameter(Rule):
 
     slug = "unregistered-parameter"
     severity = "error"
+    watches = (ev.OptimizerSeen, ev.ParametersSeen, ev.BackwardEnded, ev.BackwardProgressed, ev.OptimizerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ class UnscaleInsideWindow(Rule):
 
     slug = "unscale-inside-window"
     severity = "error"
+    watches = (ev.GradsUnscaled, ev.BackwardEnded, ev.BackwardProgressed, ev.GradsZeroed, ev.OptimizerStepped, ev.CallRaised)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ class UnscaledBackward(Rule):
 
     slug = "unscaled-backward"
     severity = "error"
+    watches = (ev.OptimizerStepped, ev.ScalerStepped)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

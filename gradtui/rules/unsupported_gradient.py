@@ -26,6 +26,7 @@ class UnsupportedGradient(Rule):
 
     slug = "unsupported-gradient"
     severity = "error"
+    watches = (ev.CallRaised,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

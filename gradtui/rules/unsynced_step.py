@@ -24,6 +24,7 @@ class UnsyncedStep(Rule):
 
     slug = "unsynced-step"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

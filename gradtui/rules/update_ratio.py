@@ -26,6 +26,7 @@ class UpdateRatio(Rule):
 
     slug = "update-ratio"
     severity = "info"
+    watches = (ev.OptimizerStepped,)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

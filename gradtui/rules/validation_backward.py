@@ -24,6 +24,7 @@ class ValidationBackward(Rule):
 
     slug = "validation-backward"
     severity = "error"
+    watches = (ev.OptimizerStepped,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event

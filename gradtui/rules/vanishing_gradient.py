@@ -29,6 +29,7 @@ class VanishingGradient(Rule):
 
     slug = "vanishing-gradient"
     severity = "warning"
+    watches = (ev.BackwardEnded,)
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event
