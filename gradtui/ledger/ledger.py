@@ -278,10 +278,7 @@ class Ledger:
             elif not finite:
                 nonfinite.append(number)
                 p.finite = False
-            cosine = None
-            if before > 0.0 and incoming > 0.0:
-                cosine = (after * after - incoming * incoming - before * before) / (2.0 * incoming * before)
-                cosine = max(-1.0, min(1.0, cosine)) if isfinite(cosine) else None
+            cosine = cosine_of(incoming, before, after) if before > 0.0 < incoming else None
             p.contributions.append(
                 Contribution(seq, call, ordinal, loss, site, incoming, before, after, cosine, finite, scale)
             )
@@ -582,3 +579,9 @@ class Ledger:
 def place(site: CallSite | None) -> tuple[str, int]:
     """(file, line) of a call site; ("", 0) without one."""
     return (site.file, site.line) if site is not None else ("", 0)
+
+
+def cosine_of(incoming: float, before: float, after: float) -> float | None:
+    """Cosine between what was added and the sum before, by the law of cosines from the three norms; None when they do not tell."""
+    cosine = (after * after - incoming * incoming - before * before) / (2.0 * incoming * before)
+    return max(-1.0, min(1.0, cosine)) if isfinite(cosine) else None

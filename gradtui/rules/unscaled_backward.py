@@ -24,7 +24,7 @@ class UnscaledBackward(Rule):
 
     slug = "unscaled-backward"
     severity = "error"
-    watches = (ev.OptimizerStepped, ev.ScalerStepped)
+    watches = (ev.OptimizerStepped, ev.ScalerStepped, ev.CallRaised)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -41,24 +41,29 @@ class UnscaledBackward(Rule):
         elif isinstance(event, ev.ScalerStepped) and event.ran and event.scale != 1.0:
             record = self._plain.pop(event.optimizer, None)
             if record is not None:
-                yield from self._found(record, event, ledger)
+                yield from self._found(record, event.scale, event, ledger)
+        elif isinstance(event, ev.CallRaised) and "scaler.scale" in event.message and "did not use" in event.message:
+            record = next(reversed(ledger.backwards.values()), None)
+            if record is not None:
+                yield from self._found(record, 0.0, event, ledger)
 
-    def _found(self, record: BackwardRecord, event: ev.ScalerStepped, ledger: Ledger) -> Iterator[Finding]:
+    def _found(
+        self, record: BackwardRecord, scale: float, event: ev.ScalerStepped | ev.CallRaised, ledger: Ledger
+    ) -> Iterator[Finding]:
         fault = self.fault(line_key(record.site), "backward", record.ordinal, record.seq, record.site)
         fault.words["loss"] = record.loss
-        fault.facts["scale"] = event.scale
+        fault.facts["scale"] = scale
         fault.relate(event.site)
         fault.hit(event.seq)
         fault.add(record.parameters)
-        if fault.count >= 2:
+        if fault.count >= 2 or not scale:
             fault.become("confirmed")
         yield from self.tell(fault, ledger)
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         loss, scale = loss_of(fault.words.get("loss", "")), number(fault.facts.get("scale", 0.0))
-        message = (
-            f"The backward of {loss} at {line(fault.site)} was not scaled, yet the scaler divided its gradients of {them(fault.ids, ledger)} "
-            f"by {scale} ({times(fault.count)})."
-        )
+        done = f"divided its gradients of {them(fault.ids, ledger)} by {scale} ({times(fault.count)})"
+        refused = f"was asked to step on its gradients of {them(fault.ids, ledger)}, which torch refuses"
+        message = f"The backward of {loss} at {line(fault.site)} was not scaled, yet the scaler {refused if scale == '0' else done}."
         fix = f"Call `scaler.scale({fault.words.get('loss') or 'loss'}).backward()` at {line(fault.site)}."
-        return Said(message, fix, (Evidence("scale of the loss", "1", scale),))
+        return Said(message, fix, (Evidence("scale of the loss", "1", "the scaler's" if scale == "0" else scale),))

@@ -142,3 +142,11 @@ def test_half_precision_gradients_that_are_all_zero_underflow():
 def test_a_zero_gradient_of_a_perfect_fit_is_no_underflow():
     run = Run().parameters("model.weight", dtype="float16").optimizer("optimizer")
     assert "fp16-underflow" not in run.loop(12, norm=0.0, value=0.0).loud()
+
+
+def test_a_scaler_that_never_scaled_refuses_and_is_explained():
+    run = model()
+    run.zero()
+    run.backward()
+    run.raised("scaler_step", "Attempted unscale_ but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration.")
+    assert run.loud(exit_code=1) == {"unscaled-backward"}
