@@ -119,7 +119,10 @@ class GradtuiApp(RunActions, ScreenActions):
         story = self.session.story
         if story and not story.catch_up():
             self.gate.ask()
-        self.view = self.session.view(self.gate.round_trip)
+        events_pane = self.board.panes["events"]
+        self.view = self.session.view(
+            self.gate.round_trip, max(events_pane.size.height, 8) if events_pane.display else 8
+        )
         focused = self.focused
         pane = focused.name_ if isinstance(focused, ListPane) else "app"
         self.board.footer.scope = "prompt" if isinstance(focused, Prompt) else pane

@@ -58,10 +58,10 @@ class Session:
             case Stopped():
                 self._stopped(message)
             case Running():
-                self.state, self.where, self.frame = "running", (), 0
+                self.state, self.where, self.frame, self.message = "running", (), 0, ""
                 self.tensor = replace(self.tensor, stale=True)
             case Ended():
-                self.state, self.where, self.ended = "ended", (), message
+                self.state, self.where, self.ended, self.message = "ended", (), message, ""
                 self._grow(message.seq)
             case _:
                 pass
@@ -109,8 +109,8 @@ class Session:
         own = [where for where in self.where if where.process == self.selection.process]
         return next(iter((*own, *self.where)), None)
 
-    def view(self, round_trip: float = 0.0) -> View:
-        """The picture at the cursor."""
+    def view(self, round_trip: float = 0.0, around: int = EVENTS_AROUND) -> View:
+        """The picture at the cursor, with so many lines of the timeline on each side of it."""
         story = self.story
         if story is None:
             return View(
@@ -122,7 +122,7 @@ class Session:
             )
         ledger = story.ledger.processes.get(self.selection.process)
         live = story.cursor >= story.head
-        events = (*story.rows_before(story.cursor, EVENTS_AROUND), *story.rows_after(story.cursor, EVENTS_AROUND))
+        events = (*story.rows_before(story.cursor, around), *story.rows_after(story.cursor, around))
         where = self.here() if live else None
         draft = View(
             state=self.state,
@@ -179,8 +179,8 @@ class Session:
         if draft.where and draft.where.frames:
             frame = draft.where.frames[min(self.frame, len(draft.where.frames) - 1)]
             return frame.file, frame.line
-        event = draft.event
-        if event and event.file:
+        event = next((row for row in reversed(draft.events) if row.seq <= draft.cursor and row.file), None)
+        if event:
             return event.file, event.line if not draft.live or draft.state == "ended" else 0
         return self.script, 0
 

@@ -18,7 +18,9 @@ from gradtui.tui.view import EventRow, Listed, SourceText
 KEPT_ROWS = 6_000
 """Lines of the timeline kept at hand; others are read again."""
 BLOCK = 200
-MOST_BEHIND = 2_000
+MORSEL = 16
+"""Events folded between two looks at the clock: an event of 300 parameters takes about half a millisecond."""
+MOST_BEHIND = 1_000
 """Events that a following client may be behind before it starts again from a newer snapshot."""
 OUTPUT_AT_ONCE = 1 << 20
 """Bytes of the script's output read at once; a longer backlog is skipped but for its end."""
@@ -48,7 +50,7 @@ class Story:
         """The timeline holds events up to `head`."""
         self.head = max(self.head, head)
 
-    def catch_up(self, budget: float = 0.03) -> bool:
+    def catch_up(self, budget: float = 0.012) -> bool:
         """Fold towards the head while following, for about `budget` seconds; True when there."""
         if not self.following:
             return True
@@ -56,7 +58,7 @@ class Story:
         if self.head - self.cursor > MOST_BEHIND:
             self._leap(self.head)
         while self.cursor < self.head and perf_counter() - start < budget:
-            self._fold(self.head, BLOCK)
+            self._fold(self.head, MORSEL)
         return self.cursor >= self.head
 
     def _fold(self, upto: int, limit: int) -> bool:

@@ -47,13 +47,20 @@ class ParametersPane(ListPane):
         self._ordered_for: tuple[object, ...] = ()
         self._root = ""
         self._longest = 0
+        self._picked = 0
 
     def watch_view(self) -> None:
         self._arrange(self.view)
-        ids = [state.info.id for state in self._order]
-        if self.view.selection.parameter in ids:
-            self.cursor = ids.index(self.view.selection.parameter)
+        self._follow(self.view.selection.parameter)
         super().watch_view()
+
+    def _follow(self, selected: int) -> None:
+        """Put the cursor on the selected parameter, unless the person has moved on and the view does not know yet."""
+        if self._picked not in (0, selected):
+            return
+        self._picked = 0
+        if not (self.cursor < len(self._order) and self._order[self.cursor].info.id == selected):
+            self.cursor = next((i for i, state in enumerate(self._order) if state.info.id == selected), self.cursor)
 
     # -- rows
 
@@ -141,6 +148,7 @@ class ParametersPane(ListPane):
     # -- what the person did
 
     def moved(self) -> None:
+        self._picked = self._order[self.cursor].info.id
         self.post_message(self.Selected(self._order[self.cursor].info.id))
 
     def opened(self) -> None:
