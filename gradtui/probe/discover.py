@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -13,6 +14,7 @@ from gradtui.probe.modes import Modes
 from gradtui.probe.names import Found, Namespace, resolve
 from gradtui.probe.registry import Registry, Tracked, describe
 from gradtui.probe.session import Session
+from gradtui.probe.sites import chain_of
 
 _CREDIT = 0.5
 """Seconds that may be spent before the share counts."""
@@ -48,7 +50,7 @@ class Governor:
 class OptimizerRecord:
     """One optimizer of the person's."""
 
-    __slots__ = ("count", "count_steps", "entries", "id", "name", "ref", "signature")
+    __slots__ = ("count", "count_steps", "entries", "id", "made", "name", "ref", "signature")
 
     def __init__(self, number: int, optimizer: Any) -> None:
         self.id = number
@@ -58,13 +60,16 @@ class OptimizerRecord:
         self.count_steps = 0
         self.signature: tuple[int, ...] = ()
         self.count = 0
+        self.made = 0
+        """Number of the call site that built it."""
 
 
 class Discovery:
     """Keeps registry and optimizers up to date and tells the host what is new."""
 
-    def __init__(self, session: Session, registry: Registry) -> None:
+    def __init__(self, session: Session, registry: Registry, made_at: Callable[[torch.Tensor], int]) -> None:
         self.session = session
+        self.made_at = made_at
         self.registry = registry
         self.optimizers: dict[int, OptimizerRecord] = {}
         self.modes = Modes()
@@ -78,14 +83,15 @@ class Discovery:
 
     def note_optimizer(self, optimizer: Any, frame: FrameType | None) -> None:
         """An optimizer was made: learn what it owns under the names its parameters have now."""
-        self.record_of(optimizer, frame)
+        self.record_of(optimizer, frame, self.session.sites.number(*chain_of(frame)))
 
-    def record_of(self, optimizer: Any, frame: FrameType | None) -> OptimizerRecord:
+    def record_of(self, optimizer: Any, frame: FrameType | None, made: int = 0) -> OptimizerRecord:
         """Its record, brought up to date when its groups have changed."""
         record = self.optimizers.get(id(optimizer))
         if record is None or record.ref() is not optimizer:
             self._count += 1
             record = self.optimizers[id(optimizer)] = OptimizerRecord(self._count, optimizer)
+            record.made = made
         signature = tuple(len(group["params"]) for group in optimizer.param_groups)
         first = optimizer.param_groups[0]["params"][0] if signature and signature[0] else None
         if signature != record.signature or (
@@ -144,6 +150,7 @@ class Discovery:
                     "parameters": [entry.id for entry in record.entries],
                     "lr": rates_of(optimizer),
                     "settings": settings,
+                    "made": record.made or None,
                     "reads_closure": isinstance(optimizer, torch.optim.LBFGS),
                 }
             },
@@ -197,6 +204,10 @@ class Discovery:
 
     def tell(self, entries: list[Tracked]) -> None:
         """Send ParametersSeen."""
+        for entry in entries:
+            leaf = entry.ref()
+            if not entry.made and leaf is not None:
+                entry.made = self.made_at(leaf)
         described = [describe(entry, leaf) for entry in entries if (leaf := entry.ref()) is not None]
         if described:
             self.session.emit("ParametersSeen", None, {"parameters": described})

@@ -24,6 +24,7 @@ class Tracked:
         "holder",
         "id",
         "landed",
+        "made",
         "norm",
         "owners",
         "ref",
@@ -56,6 +57,8 @@ class Tracked:
         self.spent = False
         """A step has used the gradient it holds."""
         self.scale = 1.0
+        self.made = 0
+        """Number of the call site that gave it to its module; 0 when not seen."""
         self.holder: weakref.ref[torch.nn.Module] | None = None
         """The module that holds it."""
         if found.holder is not None:
@@ -117,4 +120,5 @@ def describe(entry: Tracked, tensor: torch.Tensor) -> dict[str, Any]:
         "module": found.module,
         "root": found.root,
         "shared": list(found.shared),
+        "made": entry.made or None,
     }

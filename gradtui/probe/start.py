@@ -8,6 +8,7 @@ from typing import Any
 from gradtui.probe.discover import Discovery
 from gradtui.probe.hooks.backward import BackwardHook
 from gradtui.probe.hooks.clip import ClipHook
+from gradtui.probe.hooks.parameter import ParameterHook
 from gradtui.probe.hooks.scaler import ScalerHook
 from gradtui.probe.hooks.scheduler import SchedulerHook
 from gradtui.probe.hooks.step import StepHook
@@ -24,7 +25,8 @@ class Probe:
     def __init__(self, socket_path: str) -> None:
         self.session = session = Session(socket_path)
         self.registry = registry = Registry()
-        self.discovery = discovery = Discovery(session, registry)
+        parameter = ParameterHook(session)
+        self.discovery = discovery = Discovery(session, registry, parameter.site_of)
         watcher = Watcher(session, registry)
         scaler = ScalerHook(session, discovery, watcher)
         backward = BackwardHook(session, discovery, watcher, scaler.scales)
@@ -35,6 +37,7 @@ class Probe:
             ClipHook(session, discovery, watcher),
             scaler,
             SchedulerHook(session, discovery),
+            parameter,
         ]
         session.answer = Views(registry, session).answer
         session.on_join.append(self._tell_again)

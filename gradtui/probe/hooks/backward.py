@@ -6,6 +6,7 @@ existing gradient a tensor hook takes the norm of what comes in, for that one ba
 
 from __future__ import annotations
 
+import sys
 from math import isfinite, nan
 from time import perf_counter
 from types import FrameType
@@ -17,6 +18,7 @@ from gradtui.probe import measure
 from gradtui.probe.apart import apart
 from gradtui.probe.discover import Discovery, Governor
 from gradtui.probe.graph import Root, leaves_of, root_of
+from gradtui.probe.kept import KeptGraphs
 from gradtui.probe.patch import Patches, around
 from gradtui.probe.registry import Tracked
 from gradtui.probe.session import Call, Session
@@ -41,6 +43,7 @@ class BackwardHook:
         self._walks = Governor(share=0.02, credit=0.2)
         self._numbers = Governor(share=0.03, credit=1.0)
         """Norms in free-run: of every backward at first, then of as many as their share of the time pays for."""
+        self._kept = KeptGraphs()
         self._unwell = False
         """A number was not finite lately: measure every backward."""
         self._held = 0
@@ -74,6 +77,8 @@ class BackwardHook:
         session.stop_if_wanted(call, frame, call.data["value"])
         self._arm(call)
         call.data["measure"] = self._worth_measuring(call)
+        if not nested and type(roots[0]) in _PLAIN:
+            call.data["kept"] = self._kept.look(call.site, roots[0], frame)
         call.announced = lambda: self._announce(call)
         session.enter(call)
         return call
@@ -172,6 +177,28 @@ class BackwardHook:
             handle.remove()
         landed = self._landed(call, self.watcher.registry.tracked)
         self._tell(call, landed, took)
+        self._tell_kept(call)
+        if call.data["reached"] >= 0:
+            self._look_for_lost(call, {entry.id for entry, _ in landed})
+
+    def _tell_kept(self, call: Call) -> None:
+        kept = call.data.get("kept")
+        if kept is not None:
+            alive, names = kept
+            self.session.emit("GraphKept", None, {"backwards": alive, "names": names})
+
+    def _look_for_lost(self, call: Call, landed: set[int]) -> None:
+        """Owned leaves that this graph does not reach: see now and then whether they are still in a module."""
+        lost = []
+        for entry in self.watcher.registry.tracked:
+            if not entry.owners or entry.id in landed or entry.landed == call.id:
+                entry.unseen = 0
+            else:
+                entry.unseen += 1
+                if entry.unseen & (entry.unseen - 1) == 0:
+                    lost.append(entry)
+        if lost:
+            self.discovery.recheck(lost, sys._getframe(2))
 
     def _raised(self, call: Call, error: BaseException) -> None:
         took = self.session.leave(call)
