@@ -34,7 +34,7 @@ class IrregularWindow(Rule):
         key = str(optimizer.info.id)
         fault = self.faults.get(key)
         regular = self._regular(optimizer.windows)
-        if regular >= 2 and change.window_size > regular:
+        if regular >= 2 and regular < change.window_size < 2 * regular:
             yield from self._leak(key, regular, event, change, ledger)
         elif fault is not None and fault.status == "suspected" and change.window_size == fault.facts["regular"]:
             fault.become("confirmed")
@@ -62,15 +62,13 @@ class IrregularWindow(Rule):
         yield from self.tell(fault, ledger)
 
     def finish(self, ledger: Ledger, ending: Ending) -> None:
-        """A size that changed for good is a schedule."""
+        """A size that changed for good is a schedule; sizes of many kinds are free windows."""
         for fault in self.faults.values():
-            if fault.status == "suspected":
-                fault.become("confirmed" if fault.count == 1 and self._went_back(fault, ledger) else "withdrawn")
-
-    @staticmethod
-    def _went_back(fault: Fault, ledger: Ledger) -> bool:
-        optimizer = ledger.optimizers.get(int(fault.key))
-        return optimizer is not None and bool(optimizer.windows) and optimizer.windows[-1] == fault.facts["regular"]
+            optimizer = ledger.optimizers.get(int(fault.key))
+            sizes = [size for size in optimizer.windows if size] if optimizer is not None else []
+            regular = sizes.count(int(fault.facts["regular"])) * 2 >= len(sizes)
+            if fault.status == "suspected" or not regular or len(set(sizes)) > 4:
+                fault.become("withdrawn")
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         regular, size = int(fault.facts.get("regular", 0)), int(fault.facts.get("size", 0))

@@ -119,17 +119,21 @@ class Sources:
         return (), None
 
     def assigned(self, ledger: Ledger, attribute: str, calls: bool = True) -> list[CallSite]:
-        """Lines that assign to `….attribute`; with `calls`, only those whose value is made by a call or a list."""
-        found = []
+        """Lines that assign to `….attribute`, those in an `__init__` first; with `calls`, only those whose value is made by a call or a list."""
+        found: list[tuple[bool, CallSite]] = []
         for file in self.files(ledger):
             parsed = self._parse(file)
+            at_birth = {
+                part for function, _ in _functions(parsed[0]) if function.name == "__init__" for part in ast.walk(function)
+            } if parsed else set()
             for node in _all_statements(parsed[0]) if parsed else ():
                 if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     hit = any(isinstance(t, ast.Attribute) and t.attr == attribute for t in targets)
                     if hit and (not calls or isinstance(node.value, (ast.Call, ast.List, ast.Dict, ast.ListComp, ast.DictComp))):
-                        found.append(self._site(file, node))
-        return found
+                        found.append((node in at_birth, self._site(file, node)))
+        found.sort(key=lambda pair: (not pair[0], pair[1].file, pair[1].line))
+        return [site for _, site in found]
 
     def freezes(self, ledger: Ledger) -> list[CallSite]:
         """Lines that set `requires_grad`."""
