@@ -61,7 +61,7 @@ class ClipAfterStep(Rule):
         fault.add(event.parameters)
         owner = next((ledger.optimizers[o] for p in states for o in p.owners), None)
         if owner is not None:
-            fault.words["name"] = owner.info.name
+            fault.own(owner)
             fault.relate(owner.site)
         self._waiting[key] = set(event.parameters)
         yield from self.tell(fault, ledger)

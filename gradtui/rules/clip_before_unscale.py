@@ -38,7 +38,7 @@ class ClipBeforeUnscale(Rule):
         if fault.count == 0:
             p = ledger.parameter(scaled[0])
             fault.facts.update(scale=p.scale, limit=event.limit, norm=event.norm)
-            fault.words["name"] = next((ledger.optimizers[o].info.name for o in p.owners), "optimizer")
+            fault.own(next((ledger.optimizers[o] for o in p.owners), None))
             fault.relate(p.contributions[-1].site if p.contributions else None)
         fault.hit(event.seq)
         fault.add(scaled)

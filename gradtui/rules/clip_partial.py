@@ -42,7 +42,7 @@ class ClipPartial(Rule):
             assert change.optimizer is not None
             seq, ordinal, site = self._clip
             fault = self.fault(str(event.optimizer), "clip", ordinal, seq, site)
-            fault.words["name"] = change.optimizer.info.name
+            fault.own(change.optimizer)
             fault.facts.update(clipped=len(change.clipped), unclipped=len(change.unclipped))
             fault.relate(event.site)
             fault.hit(event.seq)

@@ -39,7 +39,7 @@ class FrozenParameterMoves(Rule):
         fault = self.fault(line_key(event.site), "step", event.ordinal, event.seq, clear or event.site)
         fault.become("confirmed")
         if not fault.count:
-            fault.words["name"] = change.optimizer.info.name
+            fault.own(change.optimizer)
             fault.words["zeros"] = "yes" if p.state == "zero" else ""
             settings = dict(change.optimizer.info.settings)
             fault.facts.update(momentum=settings.get("momentum", 0.0), decay=settings.get("weight_decay", 0.0))

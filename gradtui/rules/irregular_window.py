@@ -9,7 +9,7 @@ from gradtui import events as ev
 from gradtui.ledger import Change, Ledger
 from gradtui.rules.finding import Evidence, Finding
 from gradtui.rules.rule import Ending, Fault, Rule, Said
-from gradtui.rules.wording import line, plural, them, times
+from gradtui.rules.wording import line, plural, times
 
 
 class IrregularWindow(Rule):
@@ -56,7 +56,7 @@ class IrregularWindow(Rule):
         fault = self.fault(key, "step", event.ordinal, event.seq, event.site)
         if not fault.count:
             fault.facts.update(regular=regular, size=change.window_size)
-            fault.words["name"] = change.optimizer.info.name if change.optimizer else ""
+            fault.own(change.optimizer)
             fault.relate(members[0].site if members else None)
         fault.hit(event.seq, event.used)
         yield from self.tell(fault, ledger)
@@ -75,7 +75,7 @@ class IrregularWindow(Rule):
         backward = fault.related[0] if fault.related else None
         message = (
             f"A step of `{fault.words.get('name', 'the optimizer')}` used {size} backwards where {regular} make a window: "
-            f"{plural(size - regular, 'left-over backward')} leaked into it ({times(fault.count)}; {them(fault.ids, ledger)})."
+            f"{plural(size - regular, 'left-over backward')} leaked into it ({times(fault.count)})."
         )
         fix = f"Step or clear what is left over at the end of an epoch, so that the window at {line(backward)} starts empty."
         return Said(message, fix, (Evidence("backwards in the step", str(size), str(regular)),))

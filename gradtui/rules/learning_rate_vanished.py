@@ -45,7 +45,7 @@ class LearningRateVanished(Rule):
             return
         run = self._run[event.optimizer] = self._run.get(event.optimizer, 0) + 1
         fault = self.fault(str(event.optimizer), "step", event.ordinal, event.seq, event.site)
-        fault.words["name"] = change.optimizer.info.name
+        fault.own(change.optimizer)
         fault.facts.update(rate=rate, best=best)
         for tally in ledger.lines["scheduler"].values() if not fault.count else ():
             fault.relate(tally.site)

@@ -79,7 +79,7 @@ class MixedGradient(Rule):
             owned = set(change.optimizer.info.parameters) if change.optimizer else set()
             fault.add(n for n in own.parameters if n in inside and n in owned)
             fault.words.update(loss=foreign.loss, own=own.loss)
-            fault.words["name"] = change.optimizer.info.name if change.optimizer else ""
+            fault.own(change.optimizer)
             others = [o for o in foreign.owners if change.optimizer is None or o != change.optimizer.info.id]
             fault.words["other"] = optimizer_of(others[0], ledger) if others else "another optimizer"
             fault.relate(change.event.site, own.site)

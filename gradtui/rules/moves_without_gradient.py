@@ -41,7 +41,7 @@ class MovesWithoutGradient(Rule):
         clear = p.cleared.site if p.cleared is not None else None
         fault = self.fault(line_key(event.site), "step", event.ordinal, event.seq, clear or event.site)
         if not fault.count:
-            fault.words["name"] = change.optimizer.info.name
+            fault.own(change.optimizer)
             fault.relate(event.site)
         fault.hit(event.seq)
         fault.add(numbers)

@@ -155,6 +155,6 @@ class NonfiniteGradient(Rule):
             cause = f": {words['cause']}" if words.get("cause") else ""
             where = f" at {line(fault.site)}" if words.get("forward") else ""
             return f"Mend the operation{where} whose backward is {words['op']}{cause}."
-        first = some(ledger.names(list(fault.ids)[:1]))
+        first = some(ledger.names(list(fault.ids)[-1:]))
         guess = f" Likely: {words['risky']}." if words.get("risky") else ""
-        return f"Start with {first}; `--find-origin` names the operation and its line.{guess}"
+        return f"Start near {first}, the one next to the loss; `--find-origin` names the operation and its line.{guess}"

@@ -35,7 +35,8 @@ class NonfiniteParameter(Rule):
             return
         fault = self.fault("first", "step", event.ordinal, event.seq, event.site)
         info = change.optimizer.info
-        fault.words.update(name=info.name, kind=info.kind, dtype=ledger.parameter(good[0]).info.dtype)
+        fault.own(change.optimizer)
+        fault.words.update(kind=info.kind, dtype=ledger.parameter(good[0]).info.dtype)
         fault.facts.update(eps=dict(info.settings).get("eps", 0.0), rate=max(event.lr, default=0.0))
         fault.facts["norm"] = max(ledger.parameter(n).norm for n in good)
         fault.become("confirmed")

@@ -55,7 +55,8 @@ class OwnedWithoutGradient(Rule):
             if record is None:
                 return
             fault = self.fault(key, "backward", record.ordinal, record.seq, record.site)
-            fault.words.update(loss=record.loss, name=optimizer.info.name)
+            fault.words["loss"] = record.loss
+            fault.own(optimizer)
             fault.relate(event.site)
         fault.ids = dict.fromkeys(missing)
         fault.count = optimizer.steps

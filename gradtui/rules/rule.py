@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from gradtui.events import CallSite
 from gradtui.ledger import Change, Ledger
+from gradtui.ledger.state import OptimizerState
 from gradtui.rules.finding import Evidence, Finding, First, FirstKind, Severity, Site, Status
 from gradtui.rules.settings import Thresholds
 from gradtui.rules.sources import Sources
@@ -55,6 +56,8 @@ class Fault:
     """Figures for the message and the evidence."""
     words: dict[str, str] = field(default_factory=dict)
     """Names for the message."""
+    optimizer: int = 0
+    """The optimizer it is about; 0 for none."""
     dirty: bool = True
     merged: int = 0
     """Identity of the tuple of ids merged last, so that repeats cost nothing."""
@@ -65,6 +68,12 @@ class Fault:
         for number in numbers:
             self.ids.setdefault(number)
         self.dirty |= len(self.ids) != before
+
+    def own(self, optimizer: OptimizerState | None) -> None:
+        """It is about this optimizer: `words["name"]` follows its name, which may be learnt later."""
+        if optimizer is not None:
+            self.optimizer = optimizer.info.id
+            self.words["name"] = optimizer.info.name
 
     def relate(self, *sites: CallSite | None) -> None:
         """Lines it clashes with; each is told once, the responsible line never."""
@@ -145,6 +154,7 @@ class Rule:
 
     def finding(self, fault: Fault, ledger: Ledger) -> Finding:
         """The fault as a finding."""
+        fault.own(ledger.optimizers.get(fault.optimizer))
         said = self.describe(fault, ledger)
         kept = tuple(fault.ids)[:NAMES_KEPT]
         names = fault.names or ledger.names(kept)

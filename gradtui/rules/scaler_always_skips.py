@@ -52,7 +52,7 @@ class ScalerAlwaysSkips(Rule):
         record, numbers = self._bad[event.optimizer]
         fault = self.fault(str(event.optimizer), "backward", record.ordinal, record.seq, event.site)
         fault.become("confirmed")
-        fault.words["name"] = change.optimizer.info.name
+        fault.own(change.optimizer)
         fault.facts.update(skipped=change.optimizer.skipped, scale=event.scale)
         fault.count = change.optimizer.skipped
         fault.seq = event.seq
@@ -78,5 +78,5 @@ class ScalerAlwaysSkips(Rule):
         if forward is not None:
             fix = f"Mend the operation at {line(forward)} whose backward is {op}."
         else:
-            fix = f"Start with {some(ledger.names(list(fault.ids)[:1]))}, the first in backward order; `--find-origin` names the operation."
+            fix = f"Start near {some(ledger.names(list(fault.ids)[-1:]))}, the one next to the loss; `--find-origin` names the operation."
         return Said(message, fix, evidence)

@@ -60,7 +60,7 @@ class ScalerNeverUpdated(Rule):
         if known is not None and known.status == "withdrawn":
             del self.faults[key]
         fault = self.fault(key, "backward", event.ordinal, event.seq, site)
-        fault.words["name"] = ledger.optimizers[owner].info.name
+        fault.own(ledger.optimizers[owner])
         fault.add(ledger.optimizers[owner].info.parameters)
         fault.relate(event.site)
         yield from self.tell(fault, ledger)

@@ -33,7 +33,8 @@ class SchedulerBeforeOptimizer(Rule):
                 key = f"{event.optimizer} {line_key(event.site)}"
                 fault = self.fault(key, "scheduler", event.ordinal, event.seq, event.site)
                 if not fault.count:
-                    fault.words.update(name=optimizer.info.name, kind=event.kind)
+                    fault.own(optimizer)
+                    fault.words["kind"] = event.kind
                     fault.facts.update(before=max(event.before, default=0.0), after=max(event.after, default=0.0))
                 fault.hit(event.seq)
                 yield from self.tell(fault, ledger)

@@ -55,7 +55,7 @@ class StaleOptimizerParameters(Rule):
         key = str(optimizer.info.id)
         fault = self.fault(key, "backward", record.ordinal, record.seq, record.site)
         if not fault.count:
-            fault.words["name"] = optimizer.info.name
+            fault.own(optimizer)
             self._place(fault, pairs, optimizer, ledger)
         fault.facts["owned"] = len(optimizer.info.parameters)
         fault.facts["dead"] = len(pairs)

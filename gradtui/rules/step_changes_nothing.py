@@ -41,7 +41,8 @@ class StepChangesNothing(Rule):
         if not used or not any(rate > 0.0 for rate in event.lr):
             return
         fault = self.fault(key, "step", event.ordinal, event.seq, event.site)
-        fault.words.update(name=optimizer.info.name, dtype=ledger.parameter(used[0]).info.dtype)
+        fault.own(optimizer)
+        fault.words.update(dtype=ledger.parameter(used[0]).info.dtype)
         fault.facts.update(rate=max(event.lr), norm=max(ledger.parameter(n).norm for n in used))
         fault.hit(event.seq, used)
         if fault.count >= 3 and fault.status == "suspected":

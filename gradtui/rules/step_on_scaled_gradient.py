@@ -35,7 +35,7 @@ class StepOnScaledGradient(Rule):
         if not fault.count:
             record = change.window[-1] if change.window else None
             fault.facts["scale"] = record.scale if record is not None else 0.0
-            fault.words["name"] = change.optimizer.info.name if change.optimizer is not None else "optimizer"
+            fault.own(change.optimizer)
             fault.relate(record.site if record is not None else None)
         fault.hit(event.seq)
         fault.add(change.scaled)

@@ -40,7 +40,7 @@ class StepRepeatsGradient(Rule):
         fault.count += 1
         fault.seq = event.seq
         if fault.count == 1:
-            fault.words["name"] = optimizer.info.name
+            fault.own(optimizer)
             self._point_at_others(fault, ledger)
         yield from self.tell(fault, ledger)
 

@@ -42,7 +42,7 @@ class StepWithoutGradient(Rule):
         fault.count += 1
         fault.facts["running"] = fault.facts.get("running", 0) + 1
         fault.facts["zeros"] = len(event.used)
-        fault.words["name"] = optimizer.info.name
+        fault.own(optimizer)
         fault.seq = event.seq
         p = next((ledger.parameter(n) for n in optimizer.info.parameters), None)
         if p is not None and p.cleared is not None:

@@ -48,7 +48,7 @@ class UpdateRatio(Rule):
         if side and run >= 6 and change.optimizer.steps >= self.thresholds.update_steps:
             fault = self.fault(str(event.optimizer), "step", event.ordinal, event.seq, event.site)
             fault.facts.update(ratio=middle, side=side)
-            fault.words["name"] = change.optimizer.info.name
+            fault.own(change.optimizer)
             fault.become("confirmed")
             fault.hit(event.seq, event.used)
             yield from self.tell(fault, ledger)

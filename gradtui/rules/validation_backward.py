@@ -39,7 +39,8 @@ class ValidationBackward(Rule):
                 fault = self.fault(line_key(record.site), "backward", record.ordinal, record.seq, record.site)
                 fault.words["loss"] = record.loss
                 fault.become("confirmed")
-                fault.hit(event.seq, record.parameters)
+                fault.hit(event.seq)
+                fault.add(n for n in record.parameters if n in reached)
                 fault.relate(event.site, trained.site)
                 yield from self.tell(fault, ledger)
 
