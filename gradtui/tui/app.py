@@ -16,8 +16,10 @@ from textual.theme import Theme
 from gradtui.errors import TimelineError
 from gradtui.timeline import TimelineReader
 from gradtui.tui import keymap
+from gradtui.tui.actions.palette import Commands
 from gradtui.tui.actions.run import RunActions
 from gradtui.tui.actions.screen import ScreenActions
+from gradtui.tui.actions.script import ScriptActions
 from gradtui.tui.gate import PaintGate
 from gradtui.tui.glyphs import ASCII, UNICODE
 from gradtui.tui.layout import SLOT, PaneName, Wish
@@ -42,13 +44,14 @@ from gradtui.tui.widgets.prompt import Prompt
 from gradtui.wire.messages import Ended, Resize, ViewTensor, view_of
 
 
-class GradtuiApp(RunActions, ScreenActions):
+class GradtuiApp(RunActions, ScreenActions, ScriptActions):
     """One client of one run."""
 
     CSS_PATH = "screen.tcss"
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("app")]
+    COMMANDS = {Commands}
     TITLE = "gradtui"
 
     def __init__(self, run_dir: Path, settings: ScreenSettings | None = None) -> None:
@@ -116,6 +119,8 @@ class GradtuiApp(RunActions, ScreenActions):
 
     def paint(self) -> None:
         """Fold what is new, make one view, hand it down. Called by the gate."""
+        if self.frozen and self.session.state == "running":
+            return
         story = self.session.story
         if story and not story.catch_up():
             self.gate.ask()
@@ -264,12 +269,21 @@ class GradtuiApp(RunActions, ScreenActions):
 
     @on(Prompt.Filtered)
     def _filtered(self, event: Prompt.Filtered) -> None:
+        if event.pane == "input":
+            self._typed(event)
+            return
         pane = self.board.panes[event.pane]
         assert isinstance(pane, ListPane)
         pane.set_filter(event.text)
         if event.done:
             self.relayout()
             pane.focus()
+
+    def _typed(self, event: Prompt.Filtered) -> None:
+        if event.done:
+            self.type_line(event.text)
+        if self.board.prompt.asking is None:
+            self.focus_pane(self.wish.main)
 
     # -- which pane
 

@@ -54,7 +54,7 @@ KEYS: tuple[Key, ...] = (
     _run("step.into", "s,f11", "step_into", "Into", "go into this call (a step's closure)"),
     _run("step.out", "f,shift+f11", "finish_window", "Finish", "finish the accumulation window: run to after its step"),
     _run("run.continue", "c,f5", "continue", "Continue", "run on, to a breakpoint or an error finding"),
-    _run("run.pause", "space,p", "pause", "Pause", "pause a run, or let a stopped one continue", LIVE),
+    _run("run.pause", "space,p,ctrl+c", "pause", "Pause", "pause a run, or let a stopped one continue", LIVE),
     _run("run.backward", "B", "run_to('backward')", "Backward", "run to the next backward"),
     _run("run.accumulate", "A", "accumulate", "", "run to the next write into the selected parameter's gradient"),
     _run("run.optimizer", "O", "run_to('step')", "Optimizer", "run to the next optimizer step"),
@@ -67,6 +67,17 @@ KEYS: tuple[Key, ...] = (
         "breakpoint",
         "Break",
         "breakpoint: on the line in Source, on the parameter's gradient elsewhere",
+        LIVE,
+    ),
+    _run("frame.up", "u", "frame(1)", "", "source of the caller"),
+    _run("frame.down", "d", "frame(-1)", "", "back towards the call"),
+    _run("script.type", "i", "type", "", "type a line to the script's standard input", LIVE),
+    _run(
+        "script.terminal",
+        "exclamation_mark",
+        "terminal",
+        "",
+        "lend the script the terminal (input(), pdb); ctrl+] returns",
         LIVE,
     ),
     _time("event.previous", "left_square_bracket", "event(-1)", "Back", "the event before", "["),
@@ -88,6 +99,11 @@ KEYS: tuple[Key, ...] = (
     _screen("explain", "K", "explain", "Explain", "what the thing under the cursor means"),
     _screen("copy", "y", "copy", "", "copy the row under the cursor"),
     _screen("copy.pane", "Y", "copy_pane", "", "copy the whole pane as text"),
+    _screen("export", "e", "export", "", "write the parameters to a CSV file"),
+    _screen("picture", "E", "picture", "", "save the screen as an SVG picture"),
+    _screen("freeze", "F", "freeze", "", "freeze the display while the run goes on"),
+    _screen("output", "o", "pane(8)", "", "the script's output"),
+    _screen("detach", "D", "detach", "", "leave the screen; the script runs on"),
     _screen("theme", "T", "theme", "", "dark, light, high contrast, terminal colours"),
     _screen("palette", "colon,ctrl+p", "palette", "", "command palette", ":"),
     _screen("help", "question_mark,f1", "help", "Help", "this help", "?"),
@@ -107,7 +123,7 @@ KEYS: tuple[Key, ...] = (
         "slash",
         "filter",
         "Filter",
-        "filter: part of a name, !nan, !zero, >1e-3, <1e-6",
+        "search; in Parameters filter: part of a name, !nan, !zero, >1e-3, <1e-6",
         scope="list",
         group="Lists",
         shown="/",
@@ -139,6 +155,7 @@ def bindings(scope: str) -> list[Binding]:
 
 NAMES = {
     "question_mark": "?",
+    "exclamation_mark": "!",
     "escape": "Esc",
     "enter": "Enter",
     "left_square_bracket": "[",
@@ -197,6 +214,6 @@ def _size(item: tuple[str, str]) -> int:
     return len(item[0]) + len(item[1]) + 3
 
 
-def allowed(action: str, state: State) -> bool:
-    """The table lets an action of the app run in this state; actions it does not list are not its business."""
-    return all(state in key.when for key in KEYS if key.scope == "app" and key.action == action) or action == "warning"
+def allowed(key: Key, state: State) -> bool:
+    """The key does something in this state."""
+    return state in key.when

@@ -128,7 +128,7 @@ class Story:
         found: list[EventRow] = []
         while seq > 0 and len(found) < wanted:
             if seq not in self._rows:
-                self._load(max(seq - BLOCK, 0), seq)
+                self._load(max(seq - max(2 * wanted, MORSEL), 0), seq)
             row = self._rows.get(seq)
             if row is not None:
                 found.append(row)
@@ -141,7 +141,7 @@ class Story:
         while seq < self.head and len(found) < wanted:
             seq += 1
             if seq not in self._rows:
-                self._load(seq - 1, min(seq - 1 + BLOCK, self.head))
+                self._load(seq - 1, min(seq - 1 + max(2 * wanted, MORSEL), self.head))
             row = self._rows.get(seq)
             if row is not None:
                 found.append(row)
@@ -195,11 +195,15 @@ class Story:
             skipped = total - OUTPUT_AT_ONCE // 4 - self._written
             self.output.skip(skipped)
             self._offset, self._written = total - OUTPUT_AT_ONCE // 4, total - OUTPUT_AT_ONCE // 4
+        return len(self.raw_output()) > 0 and self._written < total
+
+    def raw_output(self) -> bytes:
+        """Output that is new since the last reading, as bytes for a real terminal; it is taken in as well."""
         chunks = self.reader.output(self._offset)
         for chunk in chunks:
             self.output.feed(chunk.data)
             self._offset, self._written = chunk.offset, chunk.offset + len(chunk.data)
-        return len(chunks) == 256
+        return b"".join(chunk.data for chunk in chunks)
 
     def source(self, file: str) -> SourceText | None:
         """The text of a file: as the run kept it, else as it is on disk now."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from textual.actions import SkipAction
 
 from gradtui.tui.actions.host import Host
 from gradtui.tui.clipboard import copy
+from gradtui.tui.export import free_name, parameters_csv
 from gradtui.tui.layout import PANES, PaneName
 from gradtui.tui.palette import PALETTES
 from gradtui.tui.screens.card import Card
@@ -59,10 +61,6 @@ class ScreenActions(Host):
         self.use_palette(PALETTES[_THEMES[(at + 1) % len(_THEMES)]])
         self.say(f"theme: {self.palette.name}")
 
-    def action_redraw(self) -> None:
-        for widget in self.board.painted:
-            widget.use(self.palette, self.glyph_set)
-
     # -- cards
 
     def show_card(self, card: Card) -> None:
@@ -97,7 +95,45 @@ class ScreenActions(Host):
         if self._driver is not None:
             self._driver.write(sequence)
 
+    def action_export(self) -> None:
+        """Write the parameters, as they are at the cursor, to a file beside where gradtui was started."""
+        file = free_name(Path.cwd(), f"gradtui-event-{self.view.cursor}", ".csv")
+        try:
+            file.write_text(parameters_csv(self.view))
+        except OSError as error:
+            self.say(f"{file}: {error.strerror or error}", "error")
+            return
+        self.say(f"wrote {len(self.view.parameters)} parameters to {file.name}")
+
+    def action_picture(self) -> None:
+        """Save the screen as an SVG picture."""
+        file = free_name(Path.cwd(), "gradtui-screen", ".svg")
+        try:
+            file.write_text(self.export_screenshot())
+        except OSError as error:
+            self.say(f"{file}: {error.strerror or error}", "error")
+            return
+        self.say(f"wrote {file.name}")
+
+    def action_freeze(self) -> None:
+        """Stop painting what comes; the run and its recording go on."""
+        if not self.frozen:
+            self.session.say("frozen: F lets the display go on", "warning")
+            self.paint()
+        self.frozen = not self.frozen
+        if not self.frozen:
+            self.say("")
+
+    frozen = False
+
     # -- leaving
+
+    def action_detach(self) -> None:
+        """Leave the screen; the script runs on."""
+        if self.session.state == "ended":
+            self.exit()
+        else:
+            self._leave("detach")
 
     async def action_back(self) -> None:
         if self.wish.zoomed:

@@ -67,7 +67,7 @@ class EventsPane(ListPane):
             return self.empty(width, "No gradient call yet. Each backward, step and zero_grad becomes a line here.")
         return self.empty(width, "The script made no gradient call.")
 
-    def matches(self, view: View, index: int) -> bool:
+    def notable(self, view: View, index: int) -> bool:
         return view.events[index].kind in ("CallRaised", "WarningSeen", "NonfiniteOrigin")
 
     # -- moving here is travelling

@@ -111,7 +111,7 @@ class FlowPane(ListPane):
     def nothing(self, view: View, width: int) -> list[Line]:
         return self.empty(width, "Gradient sizes by module appear after the first backward. Press B to run to one.")
 
-    def matches(self, view: View, index: int) -> bool:
+    def notable(self, view: View, index: int) -> bool:
         return not 0 < self._modules[index].norm < inf
 
     def opened(self) -> None:

@@ -38,7 +38,11 @@ class OutputPane(ListPane):
         return Line(((" ", ""), *view.output.window(index, index + 1)[0]), bar)
 
     def row(self, view: View, index: int, width: int) -> list[Span]:
-        return []
+        return []  # `_row` draws: the script's own lines have no mark and no columns
+
+    def row_text(self, view: View, index: int) -> str:
+        assert view.output is not None
+        return "".join(text for text, _ in view.output.window(index, index + 1)[0])
 
     def nothing(self, view: View, width: int) -> list[Line]:
         return self.empty(

@@ -142,6 +142,11 @@ class ParametersPane(ListPane):
             width, "No parameters met yet: they appear with the first backward, step or zero_grad. Press B."
         )
 
+    def set_filter(self, text: str) -> None:
+        self.filter = text
+        self.cursor = self.top = 0
+        self.paint()
+
     def matches(self, view: View, index: int) -> bool:
         return bool(flags.letters(self._order[index], view.counts.backward).strip("FDC"))
 

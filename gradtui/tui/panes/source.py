@@ -102,7 +102,7 @@ class SourcePane(ListPane):
             return self.empty(width, "The program's source appears here at its first gradient call.")
         return self.empty(width, "The source of this call cannot be read.")
 
-    def matches(self, view: View, index: int) -> bool:
+    def notable(self, view: View, index: int) -> bool:
         return index + 1 in view.marks
 
     def copied(self) -> str:

@@ -56,9 +56,19 @@ class ListPane(Pane):
     def opened(self) -> None:
         """The row was opened."""
 
+    def notable(self, view: View, index: int) -> bool:
+        """The row is one that `.` and `,` go to when nothing is searched for."""
+        return False
+
+    def row_text(self, view: View, index: int) -> str:
+        """What a search looks at."""
+        return self._row(view, index, 400).text
+
     def matches(self, view: View, index: int) -> bool:
         """The row is one that `.` and `,` go to."""
-        return False
+        if self.filter:
+            return self.filter.lower() in self.row_text(view, index).lower()
+        return self.notable(view, index)
 
     # -- drawing
 
@@ -128,9 +138,10 @@ class ListPane(Pane):
         self.post_message(self.FilterAsked(self))
 
     def set_filter(self, text: str) -> None:
-        """Show only the rows that match; empty shows all."""
+        """Search for text from the cursor on; panes that can, show only the rows that match."""
         self.filter = text
-        self.cursor = self.top = 0
+        if text and not (self.cursor < self.count(self.view) and self.matches(self.view, self.cursor)):
+            self.action_match(1)
         self.paint()
 
     def on_click(self, event: events.Click) -> None:

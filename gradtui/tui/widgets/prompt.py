@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from textual import on
 from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
 from gradtui.tui.layout import PaneName
+
+Asked = PaneName | Literal["input"]
+"""Whose line it is: a pane's filter, or the script's standard input."""
+_HINTS: dict[Asked, str] = {
+    "parameters": "part of a name   !nan !zero !fresh !spent !stale   >1e-3  <1e-6   ~regex",
+    "input": "a line for the script's standard input",
+}
 
 
 class Prompt(Input):
@@ -21,7 +30,7 @@ class Prompt(Input):
     class Filtered(Message):
         """The filter of a pane is now this."""
 
-        def __init__(self, pane: PaneName, text: str, done: bool) -> None:
+        def __init__(self, pane: Asked, text: str, done: bool) -> None:
             super().__init__()
             self.pane = pane
             self.text = text
@@ -29,14 +38,15 @@ class Prompt(Input):
 
     def __init__(self) -> None:
         super().__init__(select_on_focus=False)
-        self.asking: PaneName | None = None
+        self.asking: Asked | None = None
 
-    def ask(self, pane: PaneName, text: str) -> None:
-        """Open for a pane's filter."""
-        self.asking = pane
-        self.placeholder = "part of a name   !nan !zero !fresh !spent !stale   >1e-3  <1e-6   ~regex"
+    def ask(self, pane: Asked, text: str) -> None:
+        """Open for a pane's filter, or for a line of input."""
+        self.asking = None
+        self.placeholder = _HINTS.get(pane, "part of what a row says")
         self.value = text
         self.cursor_position = len(text)
+        self.asking = pane
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -50,7 +60,12 @@ class Prompt(Input):
         self._close(event.value)
 
     def action_cancel(self) -> None:
-        self._close("")
+        """Esc: show everything again; for a line of input, send nothing."""
+        if self.asking == "input":
+            self.asking = None
+            self.post_message(self.Filtered("input", "", False))
+        else:
+            self._close("")
 
     def _close(self, text: str) -> None:
         pane, self.asking = self.asking, None
