@@ -1,0 +1,1 @@
+"""Small programs, faulty and correct, and what the probe saw of each."""
