@@ -8,19 +8,15 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-_function_modes = torch._C._len_torch_function_stack
+dispatch_modes = torch._C._len_torch_dispatch_stack
+function_modes = torch._C._len_torch_function_stack
+"""How many modes of each kind are active."""
 _NOTHING: AbstractContextManager[Any] = nullcontext()
-
-
-def needs_apart() -> bool:
-    """Some mode is active."""
-    return bool(_dispatch_modes() or _function_modes())
 
 
 def apart() -> AbstractContextManager[Any]:
     """No TorchDispatchMode or TorchFunctionMode (`torch.device(...)` is one) meets the operations inside. Free without any."""
-    dispatch, function = _dispatch_modes(), _function_modes()
+    dispatch, function = dispatch_modes(), function_modes()
     if not dispatch and not function:
         return _NOTHING
     stack = ExitStack()

@@ -62,14 +62,15 @@ def around(
     through unchanged, and a traceback shows no frame of ours (a bare `raise` adds no entry for the frame that re-raises).
     """
     compiling = torch.compiler.is_compiling
+    ours = session.ours(hook)
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or session.silent:
+        if compiling() or session.off or session.local.busy or session.link.dead:  # session.silent, without its call
             return original(*args, **kwargs)
         token = None
         try:
-            with session.ours(hook):
+            with ours:
                 token = before(sys._getframe(1), args, kwargs)
         except BaseException as error:  # Ctrl-C, or what a signal handler raised: at the person's line
             error.__traceback__ = None
@@ -80,11 +81,11 @@ def around(
             if error.__traceback__ is not None:
                 error.__traceback__ = error.__traceback__.tb_next
             if token is not None:
-                with session.ours(hook):
+                with ours:
                     raised(token, error)
             raise
         if token is not None:
-            with session.ours(hook):
+            with ours:
                 after(token, result)
         return result
 

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 
 from gradtui.probe import measure
-from gradtui.probe.apart import apart, needs_apart
+from gradtui.probe.apart import apart, dispatch_modes, function_modes
 from gradtui.probe.gate import Gate
 from gradtui.probe.link import Link
-from gradtui.probe.sites import Sites, chain_of, frames_of
+from gradtui.probe.sites import Sites, frames_of
 from gradtui.wire.encode import assembled, body, packet
 
 _KEPT_BODIES = 256
@@ -43,15 +43,17 @@ class Call:
         "started",
     )
 
-    def __init__(self, kind: str, number: int, parent: Call | None, ordinal: int, site: int, depth: int) -> None:
+    def __init__(
+        self, kind: str, number: int, parent: Call | None, ordinal: int, depth: int, place: tuple[int, str, int]
+    ) -> None:
+        site, file, line = place
         self.kind = kind
         self.id = number
         self.parent = parent
         self.ordinal = ordinal
         self.site = site
         self.depth = depth
-        self.file = ""
-        self.line = 0
+        self.file, self.line = file, line
         self.started = time()
         self.began = 0.0
         self.own = 0.0
@@ -85,6 +87,7 @@ class Session:
         self._calls = 0
         self._bodies: dict[tuple[Any, ...], str] = {}
         self._failed: set[str] = set()
+        self._guards: dict[str, Ours] = {}
 
     # -- joining --------------------------------------------------------------------------------------------------
 
@@ -123,7 +126,10 @@ class Session:
     def ours(self, hook: str) -> Ours:
         """Our own work, one thread at a time: a fault of it is told once and goes no further; what a signal handler of the
         person's raises in the middle of it passes through."""
-        return Ours(self, hook)
+        guard = self._guards.get(hook)
+        if guard is None:
+            guard = self._guards[hook] = Ours(self, hook)
+        return guard
 
     def failed(self, hook: str, error: Exception) -> None:
         """Tell the host once that a hook failed."""
@@ -148,15 +154,11 @@ class Session:
     def begin(self, kind: str, frame: FrameType | None, counted: bool = True) -> Call:
         """A call begins; everything already in progress around it is announced to the host first."""
         stack = self.local.stack
-        person, framework = chain_of(frame)
-        site = self.sites.number(person, framework)
         ordinal = 0
         if counted:
             ordinal = self.counts[kind] = self.counts.get(kind, 0) + 1
         self._calls += 1
-        call = Call(kind, self._calls, stack[-1] if stack else None, ordinal, site, len(stack))
-        if person is not None:
-            call.file, call.line = person.f_code.co_filename, person.f_lineno or 0
+        call = Call(kind, self._calls, stack[-1] if stack else None, ordinal, len(stack), self.sites.find(frame))
         for outer in stack:
             if outer.announced is not None:
                 announce, outer.announced = outer.announced, None
@@ -299,22 +301,25 @@ class Session:
 
 
 class Ours:
-    """Our own work in the person's thread. A class, not a generator: it is entered twice a call."""
+    """Our own work in the person's thread. One a hook, never entered twice at a time: under the session's lock, and silent inside."""
 
-    __slots__ = ("_apart", "_began", "_hook", "_session")
+    __slots__ = ("_apart", "_began", "_hook", "_lock", "_session")
 
     def __init__(self, session: Session, hook: str) -> None:
         self._session = session
         self._hook = hook
         self._apart: AbstractContextManager[Any] | None = None
         self._began = 0.0
+        self._lock = session.lock
 
     def __enter__(self) -> None:
         session = self._session
-        self._began = perf_counter()
-        session.lock.acquire()
+        began = perf_counter()
+        lock = session.lock
+        lock.acquire()
         session.local.busy = True
-        if needs_apart():
+        self._began, self._lock = began, lock
+        if dispatch_modes() or function_modes():
             self._apart = apart()
             self._apart.__enter__()
 
@@ -324,15 +329,16 @@ class Ours:
         session = self._session
         try:
             if self._apart is not None:
-                self._apart.__exit__(None, None, None)
-            if not isinstance(error, Exception) or _of_signal_handler(error):
+                outside, self._apart = self._apart, None
+                outside.__exit__(None, None, None)
+            if error is None or not isinstance(error, Exception) or _of_signal_handler(error):
                 return False
             session.failed(self._hook, error)
             return True
         finally:
             session.local.busy = False
             session.own += perf_counter() - self._began
-            session.lock.release()
+            self._lock.release()
 
 
 def _of_signal_handler(error: BaseException) -> bool:

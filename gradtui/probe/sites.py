@@ -69,9 +69,27 @@ class Sites:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, int, int, int], tuple[int, CodeType, CodeType | None]] = {}
+        self._near: dict[tuple[int, int], tuple[int, str, int, CodeType]] = {}
+        """Places in code of the person's that call torch directly."""
         self._described: list[dict[str, Any]] = []
         self.fresh: list[dict[str, Any]] = []
         """Descriptions of sites numbered since the last look, to be sent before an event refers to them."""
+
+    def find(self, frame: FrameType | None) -> tuple[int, str, int]:
+        """(the site's number, the person's file, line) behind a call made in this frame."""
+        near = frame
+        while near is not None and _kinds.get(near.f_code.co_filename) == TORCH:
+            near = near.f_back
+        if near is None or _kinds.get(near.f_code.co_filename) != PERSON:
+            person, framework = chain_of(frame)
+            number = self.number(person, framework)
+            return (number, person.f_code.co_filename, person.f_lineno or 0) if person is not None else (0, "", 0)
+        code = near.f_code
+        key = (id(code), near.f_lasti)
+        known = self._near.get(key)  # a line number costs a walk through the code's table of lines
+        if known is None:
+            known = self._near[key] = (self.number(near, None), code.co_filename, near.f_lineno or 0, code)
+        return known[0], known[1], known[2]
 
     def number(self, person: FrameType | None, framework: FrameType | None) -> int:
         """The site's number, from 1; 0 when nobody's frame is known."""
