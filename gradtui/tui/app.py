@@ -43,6 +43,9 @@ from gradtui.tui.widgets.list_pane import ListPane
 from gradtui.tui.widgets.prompt import Prompt
 from gradtui.wire.messages import Ended, Resize, ViewTensor, view_of
 
+SILENCE = 0.7
+"""Seconds without a word from the host after which the script may be waiting for input."""
+
 
 class GradtuiApp(RunActions, ScreenActions, ScriptActions):
     """One client of one run."""
@@ -140,6 +143,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
     # -- the run
 
     async def _follow_run(self) -> None:
+        self._silence = self.set_timer(SILENCE, self._silent)
         if self.settings.recording:
             self._open_recording()
             return
@@ -156,10 +160,19 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
             self.session.hear(message)
             self._read_beside()
             self.gate.ask()
+            self._listen_for_silence()
             if self.leaving and isinstance(message, Ended):
                 self.exit()
         self.session.lost()
         self.gate.ask()
+
+    def _listen_for_silence(self) -> None:
+        self._silence.stop()
+        self._silence = self.set_timer(SILENCE, self._silent)
+
+    def _silent(self) -> None:
+        if self.session.heard_nothing():
+            self.gate.ask()
 
     def _open_recording(self) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Sequence
 from math import isfinite, isnan, log10
 from typing import Literal
@@ -40,7 +40,7 @@ class Shades:
         elif self.scale == "log":
             part = max(1 + log10(size / self.largest) / DECADES, 0.02)
         else:
-            part = (bisect_left(self._magnitudes, size) + 1) / len(self._magnitudes)
+            part = (bisect_right(self._magnitudes, size)) / len(self._magnitudes)
         return part if value > 0 else -part
 
     def step(self, value: float) -> str:

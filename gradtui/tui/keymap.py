@@ -71,12 +71,12 @@ KEYS: tuple[Key, ...] = (
     ),
     _run("frame.up", "u", "frame(1)", "", "source of the caller"),
     _run("frame.down", "d", "frame(-1)", "", "back towards the call"),
-    _run("script.type", "i", "type", "", "type a line to the script's standard input", LIVE),
+    _run("script.type", "i", "type", "Type", "type a line to the script's standard input", LIVE),
     _run(
         "script.terminal",
         "exclamation_mark",
         "terminal",
-        "",
+        "Terminal",
         "lend the script the terminal (input(), pdb); ctrl+] returns",
         LIVE,
     ),
@@ -191,13 +191,17 @@ _FOOTERS: dict[State, tuple[str, ...]] = {
 _PAST = ("event.previous", "event.next", "live", "step.previous", "step.next", "run.warning", "zoom", "explain")
 
 
-def footer(state: State, scope: str, past: bool, width: int, remapped: dict[str, str]) -> list[tuple[str, str]]:
+def footer(
+    state: State, scope: str, past: bool, width: int, remapped: dict[str, str], asking: bool = False
+) -> list[tuple[str, str]]:
     """Keys worth showing now and their labels: those of the state that fit, the focused pane's, help and quit always."""
     table = {key.id: key for key in KEYS}
     own = [key for key in KEYS if key.scope == scope != "app" and key.label]
     if scope in ("parameters", "findings"):
         own.append(table["filter"] if scope == "parameters" else table["open"])
     wanted = [table[id] for id in (_PAST if past else _FOOTERS[state])]
+    if asking:
+        wanted = [table["script.type"], table["script.terminal"], *wanted]
     half = 4 if own else len(wanted)
     ends = [(shown(table[id], remapped), table[id].label) for id in _ALWAYS]
     room = width - 2 - sum(_size(item) for item in ends)

@@ -33,6 +33,8 @@ class Session:
     """Which of the person's frames Source shows; 0 is the innermost."""
     message: str = ""
     message_role: str = ""
+    asking: bool = False
+    """The script seems to wait for a line of input."""
     findings_told: int = 0
     output_told: int = 0
     stopped_at: int = 0
@@ -52,6 +54,7 @@ class Session:
 
     def hear(self, message: Message) -> None:
         """Take in one message."""
+        self.asking = False
         match message:
             case Grown():
                 self._grown(message)
@@ -102,6 +105,13 @@ class Session:
         """Put a line in the ticker."""
         self.message, self.message_role = message, role
 
+    def heard_nothing(self) -> bool:
+        """Nothing has come for a while: True when the script's last words now look like a question."""
+        if self.state in ("starting", "running") and self.story and not self.asking:
+            self.asking = asks(self.story.output.last)
+            return self.asking
+        return False
+
     # -- what panes see
 
     def here(self) -> Where | None:
@@ -145,6 +155,7 @@ class Session:
             tensor=self.tensor,
             message=self.message,
             message_role=self.message_role,
+            asking=self.asking,
             round_trip=round_trip,
         )
         return self._placed(draft, story)
@@ -194,6 +205,11 @@ class Session:
         if self._first is None and self.script:
             self._first = source_on_disk(self.script)
         return self._first
+
+
+def asks(last: str) -> bool:
+    """A line without an end that stops as prompts do: `name? `, `(Pdb) `, `>>> `, `[y/N]: `."""
+    return bool(last.strip()) and last.rstrip()[-1] in "?:>)]$#"
 
 
 def script_of(command: tuple[str, ...]) -> str:

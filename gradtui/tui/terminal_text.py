@@ -63,6 +63,11 @@ class TerminalText:
     def __len__(self) -> int:
         return len(self._rows) - (not self._rows[-1])
 
+    @property
+    def last(self) -> str:
+        """The line that has no end yet; empty when the script's last words ended in a new line."""
+        return "".join(text for text, _ in self._rows[-1])
+
     def window(self, start: int, stop: int) -> list[tuple[Span, ...]]:
         """Rows `start` to `stop`, without copying the others."""
         return [tuple(self._rows[index]) for index in range(max(start, 0), min(stop, len(self._rows)))]

@@ -117,6 +117,8 @@ class View:
     message: str = ""
     """For the ticker, once."""
     message_role: str = ""
+    asking: bool = False
+    """The script seems to wait for a line of input."""
     round_trip: float = 0.0
     """Seconds to the terminal and back; 0 when not known."""
 

@@ -33,7 +33,7 @@ class Commands(Provider):
         for key in keymap.KEYS:
             if key.scope == "app" and key.action != "palette" and keymap.allowed(key, app.session.state):
                 name = keymap.shown(key, dict(app.settings.keymap))
-                yield key.help, f"key {name}", partial(app.run_action, key.action)
+                yield f"{name:<8} {key.help}", "", partial(app.run_action, key.action)
 
     def _things(self) -> Iterator[Command]:
         app = self._gradtui
@@ -51,10 +51,10 @@ class Commands(Provider):
 
     async def discover(self) -> Hits:
         for name, why, do in self._actions():
-            yield DiscoveryHit(Content(name), do, text=name, help=why)
+            yield DiscoveryHit(Content(name), do, text=name, help=why or None)
 
     async def search(self, query: str) -> AsyncIterator[Hit]:
         matcher = self.matcher(query)
         for name, why, do in (*self._actions(), *self._things()):
             if (score := matcher.match(name)) > 0:
-                yield Hit(score, matcher.highlight(name), do, text=name, help=why)
+                yield Hit(score, matcher.highlight(name), do, text=name, help=why or None)

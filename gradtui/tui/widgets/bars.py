@@ -83,7 +83,8 @@ class StatusBar(Painted):
         if counts.step:
             facts.append((f"  step {figures.count(counts.step)}", ""))
         if view.parameters:
-            facts.append((f"  {figures.count(len(view.parameters))} params", "dim"))
+            number = len(view.parameters)
+            facts.append((f"  {figures.count(number)} param{'' if number == 1 else 's'}", "dim"))
             devices = {state.info.device for state in list(view.parameters.values())[:200]}
             facts.append((f"  {'+'.join(sorted(devices)[:2])}", "dim"))
         if len(view.processes) > 1:
@@ -144,7 +145,7 @@ class TickerBar(Painted):
         if view.message:
             return [Line(((" ", ""), (clip(view.message, width - 2), view.message_role)))]
         found = [item.finding for item in view.findings if item.finding.status != "withdrawn"]
-        if found:
+        if found and not view.asking:
             newest = max(found, key=lambda finding: (finding.severity == "error", finding.seq))
             mark = {"error": self.glyphs.error, "warning": self.glyphs.warning, "info": self.glyphs.info}
             sign = mark[newest.severity] if newest.status == "confirmed" else "?"
@@ -156,6 +157,8 @@ class TickerBar(Painted):
         return [Line(((" ", ""), (clip(self._hint(view), width - 2), "dim")))]
 
     def _hint(self, view: View) -> str:
+        if view.asking:
+            return "the script may be waiting for input: i types a line, ! lends it the terminal"
         if not view.live:
             return "looking back: nothing here changes the run; H returns to now"
         if view.state == "starting":
@@ -190,7 +193,7 @@ class FooterBar(Painted):
             return [
                 Line(((" ", ""), ("Enter", "key"), (" keep  ", "dim"), ("Esc", "key"), (" show all", "dim")), "chrome")
             ]
-        keys = keymap.footer(view.state, self.scope, not view.live, width, self.remapped)
+        keys = keymap.footer(view.state, self.scope, not view.live, width, self.remapped, view.asking)
         spans: list[Span] = [(" ", "")]
         for name, label in keys:
             spans += [(name, "key"), (f" {label}  ", "dim")]
