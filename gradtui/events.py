@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Union
 
-CallKind = Literal[
-    "backward", "step", "zero_grad", "clip", "unscale", "scaler_step", "scaler_update", "scheduler"
-]
+CallKind = Literal["backward", "step", "zero_grad", "clip", "unscale", "scaler_step", "scaler_update", "scheduler"]
 """Calls at which a run can stop."""
 
 CALL_KINDS: tuple[CallKind, ...] = (
@@ -389,6 +387,8 @@ class NonfiniteOrigin(Origin):
     forward: CallSite | None = None
     """The line of the forward pass that made the node."""
     cause: str = ""
+    when: str = "backward"
+    """`forward` when the numbers went bad in the forward pass already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,17 +19,30 @@ from gradtui.errors import ExitCode, UsageError
 from gradtui.host.check import Checked
 from gradtui.report.report import GRAVITY, Report, report_of
 
+_NONFINITE = {"nonfinite-gradient", "nonfinite-loss", "scaler-always-skips", "poisoned-gradient-kept"}
+
 
 @click.command("check", cls=ProgramCommand)
 @program_options
-@click.option("--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report there as JSON.")
+@click.option(
+    "--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report there as JSON."
+)
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", "never"]),
     help="Gravest severity that still passes is the one below (default: error).",
 )
-@click.option("--select", metavar="RULES", multiple=True, help="Only these rules (comma-separated; patterns such as clip-*).")
+@click.option(
+    "--select", metavar="RULES", multiple=True, help="Only these rules (comma-separated; patterns such as clip-*)."
+)
 @click.option("--ignore", metavar="RULES", multiple=True, help="Not these rules.")
+@click.option(
+    "--watch",
+    type=click.Choice(["params", "ops"]),
+    default="params",
+    help="ops: watch every operation, so that the first NaN or Inf is named by its operation and line.",
+)
+@click.option("--find-origin", is_flag=True, help="If NaN or Inf is found, run the program once more with --watch ops.")
 @click.option("-q", "--quiet", is_flag=True, help="No report; only the exit code and the files asked for.")
 @click.pass_context
 def command(
@@ -42,6 +55,8 @@ def command(
     fail_on: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    watch: str,
+    find_origin: bool,
     quiet: bool,
 ) -> int:
     """Run a training program to its end and report what is wrong.
@@ -63,7 +78,10 @@ def command(
         _check_writable(json_file)
     from gradtui.host.check import check
 
-    checked = check(launch, settings)
+    checked = check(launch, settings, watch)
+    if find_origin and watch != "ops" and _has_nonfinite(checked):
+        click.echo("gradtui: NaN or Inf was found; running the program once more with --watch ops", err=True)
+        checked = check(launch, settings, "ops")
     report = report_of(
         checked.findings,
         checked.ledger,
@@ -80,6 +98,10 @@ def command(
     if not quiet:
         _print(report)
     return exit_code(report, checked, level)
+
+
+def _has_nonfinite(checked: Checked) -> bool:
+    return any(finding.rule in _NONFINITE and finding.status == "confirmed" for finding in checked.findings)
 
 
 def exit_code(report: Report, checked: Checked, level: str) -> ExitCode:

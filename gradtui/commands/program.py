@@ -45,12 +45,18 @@ class ProgramCommand(click.Command):
 def program_options(function: Any) -> Any:
     """Options and arguments that name the program."""
     function = click.argument("program", nargs=-1, type=click.UNPROCESSED)(function)
-    function = click.option("--python", metavar="PATH", help="Interpreter that runs SCRIPT (default: the active environment's).")(function)
-    function = click.option("--example", metavar="NAME", help="Run a bundled example (`gradtui examples` lists them).")(function)
+    function = click.option(
+        "--python", metavar="PATH", help="Interpreter that runs SCRIPT (default: the active environment's)."
+    )(function)
+    function = click.option("--example", metavar="NAME", help="Run a bundled example (`gradtui examples` lists them).")(
+        function
+    )
     return click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")(function)
 
 
-def launch_of(ctx: click.Context, program: tuple[str, ...], module: str | None, example: str | None, python: str | None) -> Launch:
+def launch_of(
+    ctx: click.Context, program: tuple[str, ...], module: str | None, example: str | None, python: str | None
+) -> Launch:
     """What to start. Raises UsageError when nothing, or nothing that exists, is named."""
     if example is not None:
         from gradtui.examples import example as find

@@ -12,7 +12,12 @@ from gradtui.errors import UsageError
 
 @click.command("run", cls=ProgramCommand)
 @program_options
-@click.option("--watch", type=click.Choice(["params"]), default="params", hidden=True)
+@click.option(
+    "--watch",
+    type=click.Choice(["params", "ops"]),
+    default="params",
+    help="ops: watch every operation, so that the first NaN or Inf is named by its operation and line.",
+)
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
 @click.pass_context
 def command(

@@ -88,10 +88,12 @@ def of_command(command: tuple[str, ...]) -> Launch:
     return Launch(command, "", "the command")
 
 
-def environment(socket_path: str) -> dict[str, str]:
+def environment(socket_path: str, watch: str = "params") -> dict[str, str]:
     """The person's environment, plus what children need to find the probe."""
     env = dict(os.environ)
     before = env.get("PYTHONPATH")
     env["PYTHONPATH"] = f"{INJECT}{os.pathsep}{before}" if before else str(INJECT)
     env["GRADTUI_SOCKET"] = socket_path
+    if watch != "params":
+        env["GRADTUI_WATCH"] = watch
     return env

@@ -11,7 +11,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import time
 from typing import Any, Protocol
@@ -161,7 +161,7 @@ class Run:
             if launch.script:
                 self.sources.file(launch.script)
             self.recorder.commit()
-        self.debuggee.start(launch.command, environment(path), size)
+        self.debuggee.start(launch.command, environment(path, self.steering.watch), size)
         if self.debuggee.master >= 0:
             loop.add_reader(self.debuggee.master, self._output)
 
@@ -285,8 +285,8 @@ class Run:
         elif kind in _EDITS:
             site = self._edit_site(peer, kind, fields)
             number = self._site_number(site) if site is not None else None
-        if "made" in header_keys(kind):
-            header, fields = self._resolve_made(peer, header, fields)
+        if kind in _WITH_SITES:
+            header, fields = self._with_sites(peer, header, fields)
         self.seq += 1
         event = event_from(kind, fields, self.seq, peer.index, site)
         self._record(event, kind, header, payload, number)
@@ -301,19 +301,17 @@ class Run:
         what: EditKind = "rebound" if fields.get("rebound") else _EDITS[kind]
         return self.sources.edit_line(what, peer.last_site, tuple(fields.get("rebound") or ()) or names)
 
-    def _resolve_made(self, peer: Peer, header: bytes, fields: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-        described = (
-            fields.get("parameters") if isinstance(fields.get("parameters"), list) else [fields.get("optimizer")]
-        )
+    def _with_sites(self, peer: Peer, header: bytes, fields: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+        """Put call sites in place of their local numbers inside a fact."""
+        described = fields.get("parameters")
         changed = False
-        for item in described or ():
-            if isinstance(item, dict) and isinstance(item.get("made"), int):
-                _, site = peer.sites.get(item["made"], (None, None))
-                item["made"] = as_plain(site) if site is not None else None
-                changed = True
-        if changed:
-            header = json.dumps({key: value for key, value in fields.items() if key != "@"}).encode()
-        return header, fields
+        for item in [fields, fields.get("optimizer"), *(described if isinstance(described, list) else ())]:
+            for key in ("made", "forward"):
+                if isinstance(item, dict) and isinstance(item.get(key), int):
+                    _, site = peer.sites.get(item[key], (None, None))
+                    item[key] = asdict(site) if site is not None else None
+                    changed = True
+        return (json.dumps(fields).encode() if changed else header), fields
 
     def _record(self, event: Event, kind: str, header: bytes, payload: bytes, site: int | None) -> None:
         self.kinds[kind] += 1
@@ -422,17 +420,7 @@ class Run:
 
 
 _EDITS: Mapping[str, EditKind] = {"GradsZeroed": "zeroed", "GradsEdited": "edited", "ParametersEdited": "updated"}
-_WITH_MADE = {"ParametersSeen": ("made",), "OptimizerSeen": ("made",)}
-
-
-def header_keys(kind: str) -> tuple[str, ...]:
-    """Keys of an event's header whose numbers are local call sites."""
-    return _WITH_MADE.get(kind, ())
-
-
-def as_plain(record: Any) -> Any:
-    """A dataclass as a dict."""
-    return asdict(record) if is_dataclass(record) and not isinstance(record, type) else record
+_WITH_SITES = {"ParametersSeen", "OptimizerSeen", "NonfiniteOrigin"}
 
 
 def point_fields(point: Breakpoint) -> dict[str, Any]:

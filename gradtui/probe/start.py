@@ -8,6 +8,7 @@ from typing import Any
 from gradtui.probe.discover import Discovery
 from gradtui.probe.hooks.backward import BackwardHook
 from gradtui.probe.hooks.clip import ClipHook
+from gradtui.probe.hooks.ops import OpsHook
 from gradtui.probe.hooks.parameter import ParameterHook
 from gradtui.probe.hooks.scaler import ScalerHook
 from gradtui.probe.hooks.scheduler import SchedulerHook
@@ -29,7 +30,8 @@ class Probe:
         self.discovery = discovery = Discovery(session, registry, parameter.site_of)
         watcher = Watcher(session, registry)
         scaler = ScalerHook(session, discovery, watcher)
-        backward = BackwardHook(session, discovery, watcher, scaler.scales)
+        ops = OpsHook(session) if os.environ.get("GRADTUI_WATCH") == "ops" else None
+        backward = BackwardHook(session, discovery, watcher, scaler.scales, ops)
         self.hooks: list[Any] = [
             backward,
             StepHook(session, discovery, watcher, backward.progress),
@@ -39,6 +41,8 @@ class Probe:
             SchedulerHook(session, discovery),
             parameter,
         ]
+        if ops is not None:
+            self.hooks.append(ops)
         session.answer = Views(registry, session).answer
         session.on_join.append(self._tell_again)
 

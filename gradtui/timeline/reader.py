@@ -72,7 +72,9 @@ class TimelineReader:
             return None
         site = self._sites.get(number)
         if site is None:
-            rows = self._rows("SELECT file, line, function, source, expression, framework FROM sites WHERE id = ?", (number,))
+            rows = self._rows(
+                "SELECT file, line, function, source, expression, framework FROM sites WHERE id = ?", (number,)
+            )
             if not rows:
                 return None
             site = self._sites[number] = CallSite(*rows[0])  # type: ignore[arg-type]

@@ -68,7 +68,9 @@ def body(fields: Mapping[str, Any]) -> str:
     return "," + text[1:-1] if len(text := _dumps(fields)) > 2 else ""
 
 
-def assembled(members: str, arrays: Mapping[str, array[Any] | bytes] | None = None, number: tuple[str, float] | None = None) -> bytes:
+def assembled(
+    members: str, arrays: Mapping[str, array[Any] | bytes] | None = None, number: tuple[str, float] | None = None
+) -> bytes:
     """One packet from JSON members already written (`"t":"event",…`): the quick way for facts that differ in a few figures.
 
     `number` is one more member that may be NaN or Inf.

@@ -10,7 +10,7 @@ import sys
 from math import isfinite, nan
 from time import perf_counter
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -31,10 +31,26 @@ _FACTORS = ("DivBackward0", "MulBackward0")
 _HELD = 64
 
 
+class OpsWatch(Protocol):
+    """What is asked of the hook that looks for the first bad operation, where there is one."""
+
+    def arm(self, call: Call, roots: list[torch.Tensor]) -> list[Any]: ...
+
+    def tell(self, call: Call) -> None: ...
+
+
 class BackwardHook:
     """Wraps torch.autograd.backward, which Tensor.backward looks up at call time."""
 
-    def __init__(self, session: Session, discovery: Discovery, watcher: Watcher, scales: dict[int, float]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        discovery: Discovery,
+        watcher: Watcher,
+        scales: dict[int, float],
+        ops: OpsWatch | None = None,
+    ) -> None:
+        self.ops = ops
         self.session = session
         self.discovery = discovery
         self.watcher = watcher
@@ -76,6 +92,8 @@ class BackwardHook:
         self._describe(call, roots, gradient, args, kwargs)
         session.stop_if_wanted(call, frame, call.data["value"])
         self._arm(call)
+        if self.ops is not None:
+            call.data["handles"].extend(self.ops.arm(call, roots))
         call.data["measure"] = self._worth_measuring(call)
         if not nested and type(roots[0]) in _PLAIN:
             call.data["kept"] = self._kept.look(call.site, roots[0], frame)
@@ -178,6 +196,8 @@ class BackwardHook:
         landed = self._landed(call, self.watcher.registry.tracked)
         self._tell(call, landed, took)
         self._tell_kept(call)
+        if self.ops is not None:
+            self.ops.tell(call)
         if call.data["reached"] >= 0:
             self._look_for_lost(call, {entry.id for entry, _ in landed})
 
