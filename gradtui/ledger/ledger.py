@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isfinite
 
 from gradtui import events as ev
-from gradtui.events import CallKind, CallSite, Contributions, Event, ParameterInfo
+from gradtui.events import CallKind, CallSite, Event, ParameterInfo
 from gradtui.ledger.change import Change
+from gradtui.ledger.landing import forget, land
 from gradtui.ledger.state import (
-    KEPT_CONTRIBUTIONS,
     BackwardRecord,
     Clear,
-    Contribution,
     Counts,
     LineTally,
     OpenClosure,
@@ -50,7 +48,8 @@ class Ledger:
         self.closures: dict[int, OpenClosure] = {}
         """Steps with a closure in progress, by call id."""
         self._owners: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._ids: tuple[int, ...] = ()
+        self.last_ids: tuple[int, ...] = ()
+        """Of the last contributions, so that backwards that reach the same parameters share one tuple."""
 
     # -- the fold -------------------------------------------------------------------------------------------------
 
@@ -83,7 +82,7 @@ class Ledger:
                 self._backward_started(event, change)
             case ev.BackwardProgressed():
                 change.record = self._record(event)
-                self._land(event, event.contributions, change.record, change)
+                land(self, event, event.contributions, change.record, change)
             case ev.OptimizerStepStarted():
                 self._step_started(event)
             case ev.ParametersSeen():
@@ -213,7 +212,7 @@ class Ledger:
         record.retain_graph, record.create_graph = event.retain_graph, event.create_graph
         record.eval_modules, record.reached = event.eval_modules, event.reached
         record.elements, record.unsynced = event.elements, event.unsynced
-        self._land(event, event.contributions, record, change)
+        land(self, event, event.contributions, record, change)
         self._count("backward", event, event.loss)
 
     def _closure_around(self, event: ev.BackwardEnded | ev.GradsZeroed) -> OpenClosure | None:
@@ -234,82 +233,6 @@ class Ledger:
         waiting = tuple(n for n in optimizer.info.parameters if (p := self.parameters.get(n)) is not None and p.waiting)
         self._consume(waiting, seq, closure.optimizer, change, closure=True)
         optimizer.window.clear()
-
-    def _land(self, event: Event, added: Contributions, record: BackwardRecord, change: Change) -> None:
-        ids = added.parameters
-        if not ids:
-            return
-        ids = self._ids = self._ids if self._ids == ids else ids
-        record.parameters = ids if not record.parameters else record.parameters + ids
-        onto_spent: list[int] = []
-        onto_edited: list[int] = []
-        onto_poisoned: list[int] = []
-        onto_clipped: list[int] = []
-        onto_unscaled: list[int] = []
-        nonfinite: list[int] = []
-        owned = 0
-        parameters = self.parameters
-        seq, call, ordinal, loss, site, scale = (
-            event.seq, record.call, record.ordinal, record.loss, record.site, record.scale,
-        )
-        for number, incoming, before, after, finite in zip(
-            ids, added.incoming, added.before, added.after, added.finite, strict=False
-        ):
-            p = parameters.get(number) or self.parameter(number)
-            if before == -1.0 and p.contributions:
-                self._reset(p)
-            if p.owners:
-                owned += 1
-            elif not p.info.is_parameter:
-                record.inputs = True
-            if p.state == "spent" and not p.waiting:
-                if p.edited > p.last_step:
-                    onto_edited.append(number)
-                else:
-                    onto_spent.append(number)
-                    p.stale = seq
-            if p.waiting:
-                if p.clipped > p.last_step:
-                    onto_clipped.append(number)
-                if p.unscaled and scale != 1.0:
-                    onto_unscaled.append(number)
-            if not p.finite:
-                onto_poisoned.append(number)
-            elif not finite:
-                nonfinite.append(number)
-                p.finite = False
-            cosine = cosine_of(incoming, before, after) if before > 0.0 < incoming else None
-            p.contributions.append(
-                Contribution(seq, call, ordinal, loss, site, incoming, before, after, cosine, finite, scale)
-            )
-            if len(p.contributions) > KEPT_CONTRIBUTIONS:
-                del p.contributions[0]
-                p.folded += 1
-            if p.state != "spent":
-                p.state = "fresh"
-            p.norm = after
-            p.scale = scale if scale != 1.0 else p.scale
-            p.unused += 1
-            p.waiting += 1
-            p.stepped_by = ()
-            p.last_backward = seq
-            p.backwards += 1
-            p.history.append(after)
-        record.owned += owned
-        record.finite = record.finite and all(added.finite)
-        change.landed = ids
-        change.onto_spent, change.onto_edited = tuple(onto_spent), tuple(onto_edited)
-        change.onto_poisoned, change.nonfinite = tuple(onto_poisoned), tuple(nonfinite)
-        change.onto_clipped, change.onto_unscaled = tuple(onto_clipped), tuple(onto_unscaled)
-        self._join_windows(record, ids)
-
-    def _join_windows(self, record: BackwardRecord, ids: tuple[int, ...]) -> None:
-        owners = self.owners_of(ids)
-        record.owners = owners if not record.owners else tuple(dict.fromkeys(record.owners + owners))
-        for owner in owners:
-            window = self.optimizers[owner].window
-            if (not window or window[-1] != record.ordinal) and len(window) < KEPT_BACKWARDS:
-                window.append(record.ordinal)
 
     def _raised(self, event: ev.CallRaised, change: Change) -> None:
         ordinal = self.open_backwards.pop(event.call, None)
@@ -471,7 +394,7 @@ class Ledger:
                 change.poisoned_cleared |= not p.finite
                 change.clipped_cleared |= p.clipped > 0
                 self._mark_cleared(p, event, touched)
-            self._reset(p)
+            forget(p)
             p.state = "zero" if how == "zeros" else "none"
             p.cleared = clear
         change.fresh_cleared = tuple(fresh)
@@ -501,12 +424,6 @@ class Ledger:
             elif record.used and record.pending <= 0:
                 wasted.append(record)
         change.discarded, change.wasted = tuple(discarded), tuple(wasted)
-
-    @staticmethod
-    def _reset(p: ParameterState) -> None:
-        p.contributions = []
-        p.folded = p.steps_since_clear = p.clipped = p.edited = p.unused = p.waiting = p.stale = p.own_making = p.unscaled = 0
-        p.state, p.norm, p.finite, p.scale, p.stepped_by = "none", 0.0, True, 1.0, ()
 
     def _leave_windows(self, event: ev.GradsZeroed) -> None:
         """Backwards whose gradients are gone leave the windows they were in."""
@@ -579,9 +496,3 @@ class Ledger:
 def place(site: CallSite | None) -> tuple[str, int]:
     """(file, line) of a call site; ("", 0) without one."""
     return (site.file, site.line) if site is not None else ("", 0)
-
-
-def cosine_of(incoming: float, before: float, after: float) -> float | None:
-    """Cosine between what was added and the sum before, by the law of cosines from the three norms; None when they do not tell."""
-    cosine = (after * after - incoming * incoming - before * before) / (2.0 * incoming * before)
-    return max(-1.0, min(1.0, cosine)) if isfinite(cosine) else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradtui import events as ev
 from gradtui.ledger import Change, Ledger
 from gradtui.rules.finding import Evidence, Finding
+from gradtui.rules.reading import really_moves
 from gradtui.rules.rule import Fault, Rule, Said, line_key
 from gradtui.rules.wording import line, them, times
 
@@ -58,24 +59,3 @@ class FrozenParameterMoves(Rule):
             Evidence("momentum, weight decay", f"{fault.facts.get('momentum', 0.0):g}, {fault.facts.get('decay', 0.0):g}"),
         )
         return Said(message, fix, evidence)
-
-
-def really_moves(number: int, change: Change, ledger: Ledger) -> bool:
-    """The step changed its values, as far as can be told: a zero gradient moves only with weight decay or an optimizer's memory."""
-    event, optimizer = change.event, change.optimizer
-    assert isinstance(event, ev.OptimizerStepped)
-    assert optimizer is not None
-    if number in event.used and len(event.ratios) == len(event.used):
-        ratio = event.ratios[event.used.index(number)]
-        if ratio == ratio:
-            return ratio > 0.0
-    if event.unchanged:
-        return False
-    p = ledger.parameter(number)
-    if p.state != "zero" and p.norm > 0.0:
-        return True
-    settings = dict(optimizer.info.settings)
-    if settings.get("weight_decay", 0.0) > 0.0:
-        return True
-    remembers = settings.get("momentum", 0.0) > 0.0 or optimizer.info.kind != "SGD"
-    return remembers and p.backwards > 0 and any(norm > 0.0 for norm in p.history)

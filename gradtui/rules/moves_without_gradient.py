@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradtui import events as ev
 from gradtui.ledger import Change, Ledger
 from gradtui.rules.finding import Evidence, Finding
-from gradtui.rules.frozen_parameter_moves import really_moves
+from gradtui.rules.reading import really_moves
 from gradtui.rules.rule import Ending, Fault, Rule, Said, line_key
 from gradtui.rules.wording import line, them, times
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from gradtui import events as ev
 from gradtui.ledger import Change, Ledger
-from gradtui.ledger.state import BackwardRecord, OptimizerState
+from gradtui.ledger.state import OptimizerState
 from gradtui.rules.finding import Evidence, Finding, Severity
+from gradtui.rules.reading import first_backward, without_gradient
 from gradtui.rules.rule import Ending, Fault, Rule, Said
 from gradtui.rules.wording import call, plural, them
 
@@ -29,7 +30,6 @@ class OwnedWithoutGradient(Rule):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
-        self._first: dict[int, BackwardRecord] = {}
         self._settled: set[int] = set()
 
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
@@ -111,25 +111,3 @@ class OwnedWithoutGradient(Rule):
         )
         evidence = Evidence("owned parameters without a gradient", f"{len(fault.ids):,} of {owned:,}", "0")
         return Said(message, fix, (evidence,))
-
-
-def without_gradient(optimizer: OptimizerState, ledger: Ledger, frozen: tuple[int, ...]) -> list[int]:
-    """Trainable parameters of an optimizer that have received nothing in the whole run."""
-    parameters = ledger.parameters
-    out = frozenset(frozen)
-    return [
-        n
-        for n in optimizer.info.parameters
-        if n not in out
-        and (p := parameters.get(n)) is not None
-        and not p.backwards
-        and p.info.requires_grad
-        and not p.steps
-    ]
-
-
-def first_backward(optimizer: OptimizerState, ledger: Ledger) -> BackwardRecord | None:
-    """The first backward that ran while this optimizer was there: one that reached something of its own, if any did."""
-    after = [record for record in ledger.backwards.values() if record.seq > optimizer.seen]
-    own = [record for record in after if optimizer.info.id in record.owners]
-    return (own or after or [None])[0]  # type: ignore[list-item]

@@ -8,7 +8,7 @@ from gradtui import events as ev
 from gradtui.ledger import Change, Ledger
 from gradtui.ledger.state import OptimizerState, ParameterState
 from gradtui.rules.finding import Evidence, Finding
-from gradtui.rules.owned_without_gradient import first_backward, without_gradient
+from gradtui.rules.reading import first_backward, without_gradient
 from gradtui.rules.rule import Ending, Fault, Rule, Said
 from gradtui.rules.wording import line, some, them
 
