@@ -40,7 +40,7 @@ from gradtui.tui.view import TensorSight, TensorWish, View
 from gradtui.tui.widgets.bars import TabBar
 from gradtui.tui.widgets.board import Board
 from gradtui.tui.widgets.list_pane import ListPane
-from gradtui.tui.widgets.prompt import Prompt
+from gradtui.tui.widgets.prompt import Asked, Prompt
 from gradtui.wire.messages import Ended, Resize, ViewTensor, view_of
 
 SILENCE = 0.7
@@ -276,9 +276,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
 
     @on(ListPane.FilterAsked)
     def _filter_asked(self, event: ListPane.FilterAsked) -> None:
-        self.board.prompt.ask(event.pane.name_, event.pane.filter)
-        self.relayout()
-        self.board.prompt.focus()
+        self.open_prompt(event.pane.name_, event.pane.filter)
 
     @on(Prompt.Filtered)
     def _filtered(self, event: Prompt.Filtered) -> None:
@@ -297,6 +295,13 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
             self.type_line(event.text)
         if self.board.prompt.asking is None:
             self.focus_pane(self.wish.main)
+
+    def open_prompt(self, asked: Asked, text: str) -> None:
+        """Give the keys to the prompt at once: what is typed next must not reach the panes."""
+        self.board.prompt.ask(asked, text)
+        self.board.prompt.display = True
+        self.screen.set_focus(self.board.prompt, scroll_visible=False)
+        self.relayout()
 
     # -- which pane
 

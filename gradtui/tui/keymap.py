@@ -196,8 +196,8 @@ def footer(
 ) -> list[tuple[str, str]]:
     """Keys worth showing now and their labels: those of the state that fit, the focused pane's, help and quit always."""
     table = {key.id: key for key in KEYS}
-    own = [key for key in KEYS if key.scope == scope != "app" and key.label]
-    if scope in ("parameters", "findings"):
+    own = [key for key in KEYS if key.scope == scope != "app" and key.label and state != "starting"]
+    if scope in ("parameters", "findings") and state != "starting":
         own.append(table["filter"] if scope == "parameters" else table["open"])
     wanted = [table[id] for id in (_PAST if past else _FOOTERS[state])]
     if asking:

@@ -66,7 +66,7 @@ def test_steps_are_found_in_both_directions(story: Story):
     story.seek(100)
     back, on = story.step_away(-1), story.step_away(1)
     assert back < 100 < on
-    assert story.row(back).what == story.row(on).what == "step"
+    assert [row.what for row in (story.row(back), story.row(on)) if row] == ["step", "step"]
 
 
 def test_a_recording_opens_as_an_ended_run(story: Story):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gradtui.tui.settings import ScreenSettings
     from gradtui.tui.view import View
     from gradtui.tui.widgets.board import Board
+    from gradtui.tui.widgets.prompt import Asked
 
 
 class Host(App[int]):
@@ -44,6 +45,9 @@ class Host(App[int]):
         raise NotImplementedError
 
     def focus_pane(self, name: PaneName) -> None:
+        raise NotImplementedError
+
+    def open_prompt(self, asked: Asked, text: str) -> None:
         raise NotImplementedError
 
     def say(self, message: str, role: str = "") -> None:

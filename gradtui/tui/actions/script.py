@@ -28,9 +28,7 @@ class ScriptActions(Host):
         if self.session.state == "ended":
             self.say("the script has ended: it reads nothing any more")
             return
-        self.board.prompt.ask("input", "")
-        self.relayout()
-        self.board.prompt.focus()
+        self.open_prompt("input", "")
 
     def type_line(self, text: str) -> None:
         """Send one line."""

@@ -10,7 +10,7 @@ from textual.message import Message
 from gradtui.events import CallSite
 from gradtui.ledger.state import Contribution, ParameterState
 from gradtui.tui import figures, flags
-from gradtui.tui.line import Line, Span, clip, elide, fit, justify, line
+from gradtui.tui.line import Line, Span, clip, elide, fit, justify, line, width_of
 from gradtui.tui.view import View
 from gradtui.tui.widgets.list_pane import ListPane
 
@@ -83,7 +83,7 @@ class AccumulationPane(ListPane):
         return [line("  ", (f"{state.folded} older contributions", "dim"))] if state.folded else []
 
     def header(self, view: View, width: int) -> list[Line]:
-        at = Widths(width - 2)
+        at = Widths(width - 2, _longest(view))
         names = [fit("backward", at.label), fit("loss", at.loss), fit("added", 10), fit("", at.own)]
         names += [fit("running sum", at.running), fit("cos", at.cosine), fit("used", at.used), fit("line", at.site)]
         return [line("  ", ("".join(names), "dim"))]
@@ -93,7 +93,7 @@ class AccumulationPane(ListPane):
         assert state is not None
         item = state.contributions[index]
         role = f"w{(state.folded + index) % 4}"
-        at = Widths(width)
+        at = Widths(width, _longest(view))
         cosine = f"{item.cosine:+.2f}" if item.cosine is not None and isfinite(item.cosine) else ""
         return [
             (fit(f"#{item.backward}", at.label), role),
@@ -173,15 +173,20 @@ class AccumulationPane(ListPane):
 class Widths:
     """Columns of a row of `width` cells; the loss, what used it, and the bars give way in that order."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, longest: int) -> None:
         self.label = 9 if width >= 44 else 6
-        self.loss = 12 if width >= 62 else 0
+        self.loss = min(max(longest + 1, 6), width // 4) if width >= 62 else 0
         self.used = 8 if width >= 54 else 0
         self.cosine = 7 if width >= 34 else 0
         self.site = 6
         bars = width - self.label - self.loss - self.used - self.cosine - self.site - 10
         self.own = bars * 2 // 5 if bars >= 16 else 0
         self.running = bars - self.own if bars >= 8 else 0
+
+
+def _longest(view: View) -> int:
+    """Cells of the longest loss in the list."""
+    return max((width_of(item.loss) for item in view.selected.contributions), default=0) if view.selected else 0
 
 
 def _at(site: CallSite | None) -> str:
