@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from gradtui.errors import WireError
 from gradtui.events import CallSite, Event
+from gradtui.host.kept import Figures, Kept
 from gradtui.wire.decode import event_of, unpack
-from gradtui.wire.encode import PacketReader
+from gradtui.wire.encode import FIGURES, PacketReader
 from gradtui.wire.ring import RingReader, create, usable
 
 _LENGTH = struct.Struct("<I")
@@ -28,6 +29,8 @@ class PeerOwner(Protocol):
     def site_seen(self, peer: Peer, number: int, raw: dict[str, Any]) -> None: ...
 
     def happened(self, peer: Peer, kind: str, header: bytes, payload: bytes, fields: dict[str, Any]) -> None: ...
+
+    def happened_again(self, peer: Peer, kept: Kept, figures: Figures) -> None: ...
 
     def stopped_at(self, peer: Peer, raw: dict[str, Any]) -> None: ...
 
@@ -46,6 +49,8 @@ class Peer(asyncio.Protocol):
         self.slot = 0
         self.sites: dict[int, tuple[int, CallSite]] = {}
         """Local number → (number in the run, site)."""
+        self.kept: dict[int, Kept] = {}
+        """Facts that it may tell again, by its number for them."""
         self.last_site: CallSite | None = None
         self.stopped: dict[str, Any] | None = None
         self.main = False
@@ -95,7 +100,7 @@ class Peer(asyncio.Protocol):
         try:
             for header, payload in reader.feed(data):
                 self._take(header, payload)
-        except (ValueError, KeyError, TypeError, WireError) as error:
+        except (ValueError, KeyError, TypeError, struct.error, WireError) as error:
             self._leave(f"{type(error).__name__}: {error}")
             if self._transport is not None:
                 self._transport.abort()
@@ -113,6 +118,10 @@ class Peer(asyncio.Protocol):
         self.owner.left(self, fault)
 
     def _take(self, header: bytes, payload: bytes) -> None:
+        if not header:
+            number, *figures = FIGURES.unpack(payload)
+            self.owner.happened_again(self, self.kept[number], Figures(*figures))
+            return
         fields = unpack(header, payload)
         match fields.get("t"):
             case "event":

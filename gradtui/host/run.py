@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from gradtui import events
 from gradtui.events import CallSite, Event
+from gradtui.host.kept import Figures, Kept
 from gradtui.host.launch import Launch, environment
 from gradtui.host.peer import Peer, event_from
 from gradtui.host.process import Debuggee
@@ -118,7 +119,7 @@ class Run:
     def __init__(self, directory: Path, settings: JudgeSettings, steering: Steering, record: bool) -> None:
         self.directory = directory
         self.steering = steering
-        self.judge = Judge(settings)
+        self.judge = Judge(settings, read=self._source_text)
         self.ending = Ending()
         self.seq = 0
         self.kinds: Counter[str] = Counter()
@@ -140,6 +141,10 @@ class Run:
         """What the ledger knows, for quick seeks; nothing while several processes take part."""
         ledgers = list(self.judge.ledger.processes.values())
         return snapshot(ledgers[0]) if len(ledgers) == 1 else b""
+
+    def _source_text(self, path: str) -> str | None:
+        found = self.sources.file(path)
+        return found.text if found is not None else None
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -252,6 +257,7 @@ class Run:
                 "stops": steering.stops,
                 "breakpoints": [point_fields(point) for point in steering.breakpoints],
                 "watch": steering.watch,
+                "remembers": True,
             }
         )
 
@@ -289,7 +295,17 @@ class Run:
             header, fields = self._with_sites(peer, header, fields)
         self.seq += 1
         event = event_from(kind, fields, self.seq, peer.index, site)
+        if fields.get("keep"):
+            peer.kept[fields["keep"]] = Kept(kind, event, header, payload, number, site)
         self._record(event, kind, header, payload, number)
+
+    def happened_again(self, peer: Peer, kept: Kept, figures: Figures) -> None:
+        """A fact told before, with other figures."""
+        if kept.site is not None:
+            peer.last_site = kept.site
+        self.seq += 1
+        header = kept.header_at(figures) if self.recorder is not None else b""
+        self._record(kept.event_at(self.seq, figures), kept.kind, header, kept.payload, kept.number)
 
     def _edit_site(self, peer: Peer, kind: str, fields: dict[str, Any]) -> CallSite | None:
         ledger = self.judge.ledger.of(peer.index)

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from math import isfinite
 from time import perf_counter, time
 from types import FrameType, TracebackType
 from typing import Any
@@ -19,9 +20,12 @@ from gradtui.probe.apart import apart, dispatch_modes, function_modes
 from gradtui.probe.gate import Gate
 from gradtui.probe.link import Link
 from gradtui.probe.sites import Sites, frames_of
-from gradtui.wire.encode import assembled, body, packet
+from gradtui.wire.encode import again, assembled, body, packet
 
 _KEPT_BODIES = 256
+_KEPT_FACTS = 128
+_KEPT_BYTES = 2_000_000
+"""Facts that the host remembers, so that they can be told again by number; forgotten all together."""
 
 
 class Call:
@@ -86,6 +90,10 @@ class Session:
         self.on_join: list[Callable[[], None]] = []
         self._calls = 0
         self._bodies: dict[tuple[Any, ...], str] = {}
+        self._told: dict[tuple[Any, ...], int] = {}
+        self._told_bytes = 0
+        self._remembers = False
+        """The host keeps facts for us."""
         self._failed: set[str] = set()
         self._guards: dict[str, Ours] = {}
 
@@ -100,6 +108,7 @@ class Session:
             self.off = True
             return False
         self.gate.configure(self.link.config)
+        self._remembers = bool(self.link.config.get("remembers"))
         for act in self.on_join:
             act()
         return True
@@ -115,6 +124,8 @@ class Session:
         self.joined = False
         self.off = False
         self.counts.clear()
+        self._told.clear()
+        self._told_bytes = 0
 
     # -- guarding -------------------------------------------------------------------------------------------------
 
@@ -230,6 +241,42 @@ class Session:
         self._flush_sites()
         self.link.send(self.fact(kind, call, fields, arrays, duration, ordinal))
 
+    def tell(
+        self,
+        kind: str,
+        call: Call,
+        fields: dict[str, Any],
+        arrays: Mapping[str, Any],
+        duration: float,
+        value: float | None = None,
+    ) -> None:
+        """Send a fact that is likely to be the same at each call but for its figures: then only those are sent.
+
+        `value` is None where the fact has none.
+        """
+        number = None if value is None else ("value", value)
+        if not self._remembers or not (value is None or isfinite(value)):
+            self._flush_sites()
+            self.link.send(self.fact(kind, call, fields, arrays, duration, number=number))
+            return
+        contents = [values if type(values) is bytes else values.tobytes() for values in arrays.values()]
+        key = (kind, call.site, value is None, *fields.values(), *contents)
+        known = self._told.get(key)
+        if known is not None:
+            parent = call.parent.id if call.parent is not None else 0
+            self.link.send(
+                again(known, call.id, parent, call.ordinal, call.started, duration, 0.0 if value is None else value)
+            )
+            return
+        self._told_bytes += sum(map(len, contents))
+        if len(self._told) >= _KEPT_FACTS or self._told_bytes > _KEPT_BYTES:
+            self._told.clear()
+            self._told_bytes = 0
+        kept = len(self._told) + 1
+        self._flush_sites()
+        self.link.send(self.fact(kind, call, fields, arrays, duration, number=number, keep=kept))
+        self._told[key] = kept
+
     def fact(
         self,
         kind: str,
@@ -239,6 +286,7 @@ class Session:
         duration: float = 0.0,
         ordinal: int | None = None,
         number: tuple[str, float] | None = None,
+        keep: int = 0,
     ) -> bytes:
         """A fact as a packet. Fields that hardly differ from call to call are written once; `number` is the one that does."""
         if call is None:
@@ -250,7 +298,15 @@ class Session:
                 f'"t":"event","k":"{kind}","call":{call.id},"parent":{parent},"ordinal":{ordinal},'
                 f'"time":{call.started!r},"duration":{duration!r},"s":{call.site}'
             )
-        return assembled(origin + self._body(kind, fields), arrays, number)
+        if keep:
+            origin += f',"keep":{keep}'
+        try:
+            members = self._body(kind, fields)
+        except ValueError:  # a figure that JSON cannot hold
+            odd = {name: value for name, value in fields.items() if type(value) is float and not isfinite(value)}
+            members = body({name: value for name, value in fields.items() if name not in odd})
+            arrays = {**(arrays or {}), **odd}
+        return assembled(origin + members, arrays, number)
 
     def _body(self, kind: str, fields: dict[str, Any]) -> str:
         key = (kind, *fields.values())

@@ -3,7 +3,8 @@
 A packet is a little-endian u32 length of the rest, a u32 length of the JSON header, the header, then the raw bytes of the
 arrays that the header's `@` names: `[path, typecode, count]` each, in order, little-endian. Paths are dotted
 (`contributions.incoming`). Typecodes are those of the `array` module plus `?` (one byte, 0 or 1); a count of -1
-marks a single number that JSON cannot hold (NaN, Inf).
+marks a single number that JSON cannot hold (NaN, Inf). A packet without a header (length 0) is a fact told before under a number
+(`"keep"` in its header), again, with new figures: see `again`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from math import isfinite
 from typing import Any
 
 _LENGTHS = struct.Struct("<II")
+_AGAIN = struct.Struct("<IIIIIIddd")
+FIGURES = struct.Struct("<IIIIddd")
+"""What a fact told again carries: its number, call, parent, ordinal, time, duration, value (0.0 where it has none)."""
 _dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_dumps_finite = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 _BIG = sys.byteorder == "big"
 
@@ -64,16 +69,16 @@ def packet(header: dict[str, Any], arrays: Mapping[str, array[Any] | bytes | byt
 
 
 def body(fields: Mapping[str, Any]) -> str:
-    """JSON members of these fields, each with a comma before it; floats must be finite."""
-    return "," + text[1:-1] if len(text := _dumps(fields)) > 2 else ""
+    """JSON members of these fields, each with a comma before it. Raises ValueError when a float is not finite."""
+    return "," + text[1:-1] if len(text := _dumps_finite(fields)) > 2 else ""
 
 
 def assembled(
-    members: str, arrays: Mapping[str, array[Any] | bytes] | None = None, number: tuple[str, float] | None = None
+    members: str, arrays: Mapping[str, array[Any] | bytes | float] | None = None, number: tuple[str, float] | None = None
 ) -> bytes:
     """One packet from JSON members already written (`"t":"event",…`): the quick way for facts that differ in a few figures.
 
-    `number` is one more member that may be NaN or Inf.
+    `number` is one more member that may be NaN or Inf; so may be a float among the arrays.
     """
     parts: list[bytes] = []
     shapes = ""
@@ -89,6 +94,9 @@ def assembled(
             if isinstance(values, bytes):
                 shapes += f',["{path}","?",{len(values)}]'
                 parts.append(values)
+            elif isinstance(values, float):
+                shapes += f',["{path}","d",-1]'
+                parts.append(struct.pack("<d", values))
             else:
                 if _BIG:
                     values = array(values.typecode, values)
@@ -98,6 +106,11 @@ def assembled(
     head = (f'{{{members},"@":[{shapes[1:]}]}}' if shapes else f"{{{members}}}").encode("utf-8", "surrogatepass")
     rest = b"".join(parts)
     return _LENGTHS.pack(len(head) + len(rest) + 4, len(head)) + head + rest
+
+
+def again(number: int, call: int, parent: int, ordinal: int, time: float, duration: float, value: float) -> bytes:
+    """The packet for a fact that is, but for these figures, the one kept under that number."""
+    return _AGAIN.pack(FIGURES.size + 4, 0, number, call, parent, ordinal, time, duration, value)
 
 
 class PacketReader:
