@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from array import array
 from collections.abc import Callable
 from time import perf_counter
 from types import FrameType
@@ -15,6 +16,7 @@ from gradtui.probe.names import Found, Namespace, resolve
 from gradtui.probe.registry import Registry, Tracked, describe
 from gradtui.probe.session import Session
 from gradtui.probe.sites import chain_of
+from gradtui.wire.encode import ids
 
 _CREDIT = 0.5
 """Seconds that may be spent before the share counts."""
@@ -50,7 +52,7 @@ class Governor:
 class OptimizerRecord:
     """One optimizer of the person's."""
 
-    __slots__ = ("count", "count_steps", "entries", "id", "made", "name", "ref", "signature")
+    __slots__ = ("count", "count_steps", "entries", "id", "ids", "made", "name", "ref", "signature")
 
     def __init__(self, number: int, optimizer: Any) -> None:
         self.id = number
@@ -62,6 +64,12 @@ class OptimizerRecord:
         self.count = 0
         self.made = 0
         """Number of the call site that built it."""
+        self.ids = ids([])
+        """Of its entries."""
+
+    def ids_of(self, some: list[Tracked]) -> array[int]:
+        """Ids of some of its entries, in their order."""
+        return self.ids if len(some) == len(self.entries) else ids([entry.id for entry in some])
 
 
 class Discovery:
@@ -92,7 +100,7 @@ class Discovery:
             self._count += 1
             record = self.optimizers[id(optimizer)] = OptimizerRecord(self._count, optimizer)
             record.made = made
-        signature = tuple(len(group["params"]) for group in optimizer.param_groups)
+        signature = tuple([len(group["params"]) for group in optimizer.param_groups])
         first = optimizer.param_groups[0]["params"][0] if signature and signature[0] else None
         if signature != record.signature or (
             record.entries and first is not None and record.entries[0].ref() is not first
@@ -109,6 +117,7 @@ class Discovery:
         self.meet(members, frame, 0)
         record.signature = signature
         record.entries = [known for p in members if (known := self.registry.get(p)) is not None]
+        record.ids = ids([entry.id for entry in record.entries])
         for entry in record.entries:
             entry.owners += 1
         space = Namespace(frame)

@@ -40,7 +40,7 @@ class KeptGraphs:
             found = alive, _holders({number for _, number in marks}, root, frame) if alive <= _NAMED else []
         if node is not None and alive < _KEPT_MARKS:
             mark = _Mark()
-            node.metadata["gradtui"] = mark
+            node.metadata["gradtui"] = mark  # type: ignore[index]
             marks.append((weakref.ref(mark), node._sequence_nr()))
         self._marks[site] = marks
         return found

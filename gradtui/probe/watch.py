@@ -263,10 +263,10 @@ def _common_factor(before: list[float], after: list[float]) -> float:
 
 
 def contributions(
-    entries: list[Tracked], incoming: list[float], before: list[float], after: list[float]
+    entries: list[Tracked], incoming: list[float], before: list[float], after: list[float], measured: bool = True
 ) -> dict[str, Any]:
-    """The arrays of a Contributions record. Norms are exact, so one that is not finite means the tensor is not."""
-    if isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming))):
+    """The arrays of a Contributions record. Measured norms are exact, so one that is not finite means the tensor is not."""
+    if not measured or isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming))):
         finite = b"\x01" * len(after)
     else:
         finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after, strict=True))

@@ -114,12 +114,12 @@ class TimelineReader:
     def snapshot_before(self, seq: int) -> tuple[int, bytes] | None:
         """The newest ledger snapshot at or before `seq`, with the event it was taken after."""
         rows = self._rows("SELECT seq, data FROM snapshots WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (seq,))
-        return (int(rows[0][0]), bytes(rows[0][1])) if rows else None  # type: ignore[call-overload, arg-type]
+        return (int(rows[0][0]), bytes(rows[0][1])) if rows else None  # type: ignore[call-overload]
 
     def findings(self, after_revision: int = 0) -> list[Sequenced]:
         """Findings new or changed since that revision, oldest finding first."""
         rows = self._rows("SELECT id, revision, data FROM findings WHERE revision > ? ORDER BY id", (after_revision,))
-        return [Sequenced(int(i), int(r), bytes(d)) for i, r, d in rows]  # type: ignore[call-overload, arg-type]
+        return [Sequenced(int(i), int(r), bytes(d)) for i, r, d in rows]  # type: ignore[call-overload]
 
     def output(self, after_offset: int = -1, limit: int = 256) -> list[OutputChunk]:
         """Chunks of output that begin after that offset, oldest first."""

@@ -58,7 +58,7 @@ def event_of(kind: str, fields: dict[str, Any]) -> events.Event:
     if cls is None:
         raise WireError(f"unknown event {kind!r}")
     try:
-        return msgspec.convert(fields, cls)  # type: ignore[no-any-return]
+        return msgspec.convert(fields, cls)
     except msgspec.ValidationError as error:
         raise WireError(f"{kind}: {error}") from error
 

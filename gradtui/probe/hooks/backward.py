@@ -318,7 +318,7 @@ class BackwardHook:
 
         if not call.data["measure"] and not extra and not known:
             unknown = [nan] * len(entries)
-            self.session.send([make(contributions(entries, unknown, before, unknown))])
+            self.session.send([make(contributions(entries, unknown, before, unknown, measured=False))])
             return
         began = perf_counter()
         self.session.emit_measured([*grads, *extra], build)

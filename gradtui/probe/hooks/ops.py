@@ -57,12 +57,12 @@ class OpsHook:
         self._entered = False
 
     def install(self) -> None:
-        self._mode.__enter__()
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
         self._entered = True
 
     def remove(self) -> None:
         if self._entered:
-            self._mode.__exit__(None, None, None)
+            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._entered = False
 
     def arm(self, call: Call, roots: list[torch.Tensor]) -> list[Any]:

@@ -106,10 +106,11 @@ class StepHook:
     def _before(self, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         session = self.session
         optimizer = args[0]
-        if self._within(optimizer) or not session.join():
+        within = session.local.stack
+        if (within and self._within(optimizer)) or not session.join():
             return None
         record = self.discovery.record_of(optimizer, frame)
-        surrounding = session.inside("backward")
+        surrounding = session.inside("backward") if within else None
         if surrounding is not None:
             self.progress(surrounding, record.entries)
         else:
@@ -120,9 +121,9 @@ class StepHook:
         data = call.data
         data["record"] = record
         data["closure"] = (len(args) > 1 and callable(args[1])) or callable(kwargs.get("closure"))
-        data["scaler"] = session.inside("scaler_step") is not None
+        data["scaler"] = bool(within) and session.inside("scaler_step") is not None
         session.stop_if_wanted(call, frame)
-        data["used"], data["frozen"], data["versions"] = self._survey(record)
+        data["used"], data["frozen"], data["versions"] = self._survey(record, surrounding is None)
         data["values"] = self._values(record, optimizer, data)
         call.announced = lambda: self._announce(call)
         session.enter(call)
@@ -140,7 +141,7 @@ class StepHook:
             "OptimizerStepStarted", call, {"optimizer": call.data["record"].id, "closure": call.data["closure"]}
         )
 
-    def _survey(self, record: OptimizerRecord) -> tuple[list[Tracked], list[int], list[int]]:
+    def _survey(self, record: OptimizerRecord, looked: bool) -> tuple[list[Tracked], list[int], list[int]]:
         """(parameters with a gradient, ids of frozen ones, version of every parameter's values)."""
         used, frozen, versions = [], [], []
         for entry in record.entries:
@@ -149,7 +150,8 @@ class StepHook:
                 versions.append(-1)
                 continue
             versions.append(leaf._version)
-            if leaf.is_leaf and leaf.grad is not None:
+            # what `look` found a moment ago, unless a backward is in progress
+            if leaf.is_leaf and (entry.grad if looked else leaf.grad is not None):
                 used.append(entry)
             if not leaf.requires_grad:
                 frozen.append(entry.id)
@@ -174,9 +176,9 @@ class StepHook:
         moved = []
         for entry, version in zip(record.entries, data["versions"], strict=False):
             leaf = entry.ref()
-            if leaf is not None and leaf._version != version:
-                moved.append(entry.id)
-                entry.value_version = leaf._version
+            if leaf is not None and (now := leaf._version) != version:
+                moved.append(entry)
+                entry.value_version = now
         used: list[Tracked] = data["used"]
         if data["closure"]:
             used = [
@@ -192,13 +194,15 @@ class StepHook:
             "by_scaler": data["scaler"],
         }
         arrays: dict[str, Any] = {
-            "used": ids([entry.id for entry in used]),
-            "moved": ids(moved),
+            "used": record.ids_of(used),
+            "moved": record.ids_of(moved),
             "frozen": ids(data["frozen"]),
         }
         if data["values"] is not None:
             self._compare(data["used"], data["values"], fields, arrays)
-        self.session.emit("OptimizerStepped", call, fields, arrays, took)
+            self.session.emit("OptimizerStepped", call, fields, arrays, took)
+        else:
+            self.session.tell("OptimizerStepped", call, fields, arrays, took)
         if call.parent is None:
             self.session.gate.stepped()
 
@@ -215,7 +219,7 @@ class StepHook:
         with torch.no_grad():
             now = [leaf.detach() for leaf in leaves if leaf is not None]
             fields["unchanged"] = all(torch.equal(a, b) for a, b in zip(now, before, strict=True))
-            updates = measure.norms([a - b for a, b in zip(now, before, strict=True)])
+            updates = measure.norms([b.sub_(a) for a, b in zip(now, before, strict=True)])
             sizes = measure.norms(now)
             ratios = [
                 update / size if isfinite(size) and size > 0.0 and isfinite(update) else float("nan")

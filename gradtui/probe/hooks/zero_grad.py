@@ -63,9 +63,10 @@ class ZeroGradHook:
     def _before(self, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         session = self.session
         owner = args[0]
-        if session.inside("zero_grad") is not None or not session.join():
+        within = session.local.stack
+        if (within and session.inside("zero_grad") is not None) or not session.join():
             return None
-        surrounding = session.inside("backward")
+        surrounding = session.inside("backward") if within else None
         record = self.discovery.record_of(owner, frame) if isinstance(owner, Optimizer) else None
         if surrounding is not None:
             entries = record.entries if record is not None else self.watcher.registry.tracked
@@ -94,7 +95,7 @@ class ZeroGradHook:
         cleared, how = self.watcher.settle_clear()
         if how == "nothing" and record is not None and any(entry.grad for entry in record.entries):
             how = "zeros"
-        self.session.emit(
+        self.session.tell(
             "GradsZeroed",
             call,
             {
