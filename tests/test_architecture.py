@@ -15,7 +15,7 @@ import gradtui
 
 ROOT = Path(gradtui.__file__).parent
 PROBE = sorted((ROOT / "probe").rglob("*.py"))
-PROBE_MAY_IMPORT = {"gradtui.errors", "gradtui.events", "gradtui.wire.encode"}
+PROBE_MAY_IMPORT = {"gradtui.errors", "gradtui.events", "gradtui.wire.encode", "gradtui.wire.ring"}
 
 
 def loaded_after(code: str) -> set[str]:
@@ -88,7 +88,7 @@ def test_the_probe_needs_the_standard_library_and_torch_alone(path: Path):
     assert [name for name in imports_of(path) if not allowed_in_probe(name)] == []
 
 
-@pytest.mark.parametrize("room", ["errors.py", "events.py", "wire/__init__.py", "wire/encode.py"])
+@pytest.mark.parametrize("room", ["errors.py", "events.py", "wire/__init__.py", "wire/encode.py", "wire/ring.py"])
 def test_what_the_probe_brings_along_is_standard_library_too(room: str):
     for name in imports_of(ROOT / room):
         assert allowed_in_probe(name), name

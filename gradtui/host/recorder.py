@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 from gradtui.events import CallSite
 from gradtui.rules.finding import Finding, encode_finding
-from gradtui.timeline import TimelineWriter
+from gradtui.timeline import TimelineWriter, WriteError
 
 SNAPSHOT_EVERY = 2000
 """Events between snapshots of the ledger: a seek folds at most so many."""
@@ -34,7 +33,7 @@ class Recorder:
             return
         try:
             act(self._writer)
-        except sqlite3.Error as error:
+        except WriteError as error:
             self.fault = f"recording stopped: {error}"
             self._writer = None
 

@@ -10,8 +10,12 @@ from gradtui.events import CallSite
 from gradtui.timeline.schema import APPLICATION_ID, TABLES, VERSION
 
 
+WriteError = sqlite3.Error
+"""The disk refuses: full, read-only, gone."""
+
+
 class TimelineWriter:
-    """Appends to a new timeline. Nothing is visible to readers before `commit`. Raises sqlite3.Error when the disk refuses."""
+    """Appends to a new timeline. Nothing is visible to readers before `commit`. Raises WriteError when the disk refuses."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
