@@ -127,6 +127,9 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
         story = self.session.story
         if story and not story.catch_up():
             self.gate.ask()
+        gradient = self.board.panes["gradient"]
+        assert isinstance(gradient, GradientPane)
+        gradient.plain = self.settings.link == "slow" or self.gate.slow
         events_pane = self.board.panes["events"]
         self.view = self.session.view(
             self.gate.round_trip, max(events_pane.size.height, 8) if events_pane.display else 8
@@ -237,7 +240,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
 
     @on(ParametersPane.Selected)
     def _parameter_selected(self, event: ParametersPane.Selected) -> None:
-        self.session.selection = replace(self.session.selection, parameter=event.parameter)
+        self.session.pick(event.parameter)
         self.gate.ask()
 
     @on(ParametersPane.Opened)
@@ -254,7 +257,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
 
     @on(FlowPane.Opened)
     def _module_opened(self, event: FlowPane.Opened) -> None:
-        self.session.selection = replace(self.session.selection, parameter=event.parameter)
+        self.session.pick(event.parameter)
         self.focus_pane("parameters")
 
     @on(FindingsPane.Selected)

@@ -39,9 +39,14 @@ class PaintGate:
         """Seconds, smoothed; 0 before the first answer."""
 
     @property
+    def slow(self) -> bool:
+        """The link is one to save bytes on."""
+        return not self.answers or self.round_trip >= SLOW_AT
+
+    @property
     def interval(self) -> float:
         """Seconds between paints."""
-        if not self.answers or self.round_trip >= SLOW_AT:
+        if self.slow:
             return 1 / min(SLOW_FPS, self._fps)
         return 1 / (min(REMOTE_FPS, self._fps) if self.round_trip > 0.02 else self._fps)
 

@@ -59,15 +59,15 @@ class Shades:
         return (ramp[index], "positive" if value > 0 else "negative" if value < 0 else "dim")
 
 
-def stretched(grid: Grid, width: int, height: int, most: int = 6) -> tuple[Grid, int]:
-    """A small grid with each cell repeated so that it fills more of the room; and how often each way."""
+def stretched(grid: Grid, width: int, height: int, most: int = 6) -> tuple[Grid, int, int]:
+    """A small grid with each cell repeated so that it fills more of the room; and how often down and across."""
     rows, columns = len(grid), len(grid[0]) if grid else 0
     if not rows or not columns:
-        return grid, 1
-    times = max(min(width // columns, height // rows, most), 1)
-    if times == 1:
-        return grid, 1
-    return [[value for value in row for _ in range(times)] for row in grid for _ in range(times)], times
+        return grid, 1, 1
+    down, across = max(min(height // rows, most), 1), max(min(width // columns, most), 1)
+    if down == across == 1:
+        return grid, 1, 1
+    return [[value for value in row for _ in range(across)] for row in grid for _ in range(down)], down, across
 
 
 def blocks(grid: Grid, shades: Shades) -> list[list[Span]]:

@@ -27,6 +27,8 @@ class Session:
     ended: Ended | None = None
     welcome: Welcome | None = None
     selection: Selection = field(default_factory=Selection)
+    picked: bool = False
+    """The person has chosen the parameter; until then it follows what changes."""
     breakpoints: tuple[Breakpoint, ...] = ()
     tensor: TensorSight = field(default_factory=TensorSight)
     frame: int = 0
@@ -151,7 +153,6 @@ class Session:
             findings=story.findings_at(story.cursor),
             breakpoints=self.breakpoints,
             output=story.output,
-            selection=self._selection(story),
             tensor=self.tensor,
             message=self.message,
             message_role=self.message_role,
@@ -160,11 +161,18 @@ class Session:
         )
         return self._placed(draft, story)
 
-    def _selection(self, story: Story) -> Selection:
-        """With the first parameter picked out until the person picks another."""
-        ledger = story.ledger.processes.get(self.selection.process)
-        if ledger and self.selection.parameter not in ledger.parameters and ledger.parameters:
-            self.selection = replace(self.selection, parameter=next(iter(ledger.parameters)))
+    def pick(self, parameter: int) -> None:
+        """The person has picked a parameter out."""
+        self.selection = replace(self.selection, parameter=parameter)
+        self.picked = True
+
+    def _selection(self, draft: View) -> Selection:
+        """Until the person picks one: the first parameter whose gradient has just changed, else the first."""
+        known, changed = draft.parameters, draft.changed
+        selected = self.selection.parameter
+        if known and (selected not in known or (changed and not self.picked and selected not in changed)):
+            first = next((id for id in known if id in changed), next(iter(known)))
+            self.selection = replace(self.selection, parameter=first)
         return self.selection
 
     def _placed(self, draft: View, story: Story) -> View:
@@ -177,13 +185,14 @@ class Session:
             for (name, number), tally in list(tallies.items()):
                 if name == file:
                     marks[number] = SiteMark(kind, tally.count)  # type: ignore[attr-defined]
-        return replace(
+        draft = replace(
             draft,
             source=story.source(file) if file else self._first_source(),
             line=line,
             marks=marks,
             changed=self._changed(draft),
         )
+        return replace(draft, selection=self._selection(draft))
 
     def _place(self, draft: View) -> tuple[str, int]:
         """The file and line that Source is about."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,6 +24,11 @@ STATES: list[tuple[str, tuple[int, int], int, Sequence[str], ScreenSettings]] = 
 ]
 STATES += [
     ("stopped_at_backward_60x18", LECTURE, 2, (), ScreenSettings()),
+    ("failed_80x24", SMALL, 99, (), ScreenSettings()),
+    ("palette_80x24", SMALL, 2, ("colon",), ScreenSettings()),
+    ("typing_to_the_script_80x24", SMALL, 3, ("c", "i", "y"), ScreenSettings()),
+    ("finding_explained_80x24", SMALL, 11, ("7", "K"), ScreenSettings()),
+    ("slow_link_gradient_80x24", SMALL, 2, ("4",), ScreenSettings(link="slow")),
     ("too_small_38x8", (38, 8), 2, (), ScreenSettings()),
     ("starting_80x24", SMALL, -1, (), ScreenSettings()),
     ("running_80x24", SMALL, 3, ("c",), ScreenSettings()),
@@ -63,7 +69,9 @@ def test_picture(
     tmp_path: Path,
     snap_compare: Callable[..., bool],
 ):
-    run = FakeRun(tmp_path / "run", Training())
+    run = FakeRun(
+        tmp_path / "run", Training(), exit_code=int(size == SMALL and "failed" in os.environ["PYTEST_CURRENT_TEST"])
+    )
     if beats >= 0:
         run.begin()
         run.play(beats)

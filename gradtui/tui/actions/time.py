@@ -57,9 +57,8 @@ class TimeActions(Host):
     def go_to_finding(self, finding: Finding) -> None:
         """To the event at which a finding first showed, with its first parameter picked out."""
         if finding.parameter_ids:
-            self.session.selection = replace(
-                self.session.selection, process=finding.process, parameter=finding.parameter_ids[0]
-            )
+            self.session.selection = replace(self.session.selection, process=finding.process)
+            self.session.pick(finding.parameter_ids[0])
         seq = finding.first.seq if finding.first and finding.first.seq else finding.seq
         self.travel(seq)
         self.say(f"{finding.rule}: first sign, event {seq}. H returns to now")

@@ -134,8 +134,8 @@ def _cause(item: Listed, findings: tuple[Listed, ...]) -> Listed | None:
 
 
 def _mark(pane: FindingsPane, finding: Finding) -> str:
-    if finding.status == "suspected":
-        return "?"
+    if finding.status != "confirmed":
+        return "?" if finding.status == "suspected" else pane.glyphs.none
     return {"error": pane.glyphs.error, "warning": pane.glyphs.warning, "info": pane.glyphs.info}[finding.severity]
 
 

@@ -33,6 +33,9 @@ class GradientPane(ListPane):
             super().__init__()
             self.wish = wish
 
+    plain = False
+    """Draw with glyphs whatever the palette: a cell takes 2 bytes where a coloured one takes 27 to 43."""
+
     def __init__(self) -> None:
         super().__init__()
         self.mode: Mode = "heat"
@@ -76,7 +79,7 @@ class GradientPane(ListPane):
 
     @property
     def _by_glyphs(self) -> bool:
-        return not self.palette.heat or self.glyphs is not UNICODE
+        return self.plain or not self.palette.heat or self.glyphs is not UNICODE
 
     def _room(self, width: int) -> int:
         return width - STATS - 3 if width >= 56 else width - 2
@@ -122,7 +125,9 @@ class GradientPane(ListPane):
             owner = {"hand": "by hand"}.get(state.cleared.by, f"by {state.cleared.owner}")
             site = state.cleared.site
             paragraphs.append(f"It was cleared {owner}" + (f" at line {site.line}." if site else "."))
-        return [*paragraphs, "Press B to run to the next backward, and n to run it; w shows the parameter itself."]
+        next_is_backward = view.where is not None and view.where.kind == "backward"
+        how = "n runs the backward under the arrow" if next_is_backward else "B runs to the next backward"
+        return [*paragraphs, f"{how}; w shows the parameter itself."]
 
     def _side_by_side(self, left: list[Line], right: list[Line], y: int, room: int) -> Line:
         shown = left[y].spans if y < len(left) else ()
@@ -133,15 +138,15 @@ class GradientPane(ListPane):
         if self.mode == "values":
             return self._numbers(picture, width, height)
         shades = heat.Shades(picture.grid, self.scale)
-        grid, times = heat.stretched(picture.grid, width - 1, height if self._by_glyphs else 2 * height)
+        grid, down, across = heat.stretched(picture.grid, width - 1, height if self._by_glyphs else 2 * height)
         rows = heat.ramp(grid, shades, self.glyphs) if self._by_glyphs else heat.blocks(grid, shades)
-        self._mark_spot(rows, times)
+        self._mark_spot(rows, down, across)
         return [line(" ", *row[: width - 1]) for row in rows[:height]]
 
-    def _mark_spot(self, rows: list[list[Span]], times: int) -> None:
+    def _mark_spot(self, rows: list[list[Span]], tall: int, wide: int) -> None:
         if not self.has_focus:
             return
-        down, across = (self.spot[0] * times + times // 2), self.spot[1] * times + (times - 1) // 2
+        down, across = self.spot[0] * tall + tall // 2, self.spot[1] * wide + (wide - 1) // 2
         down = down if self._by_glyphs else down // 2
         if down < len(rows) and across < len(rows[down]):
             rows[down][across] = ("+", "title-focus")

@@ -65,7 +65,7 @@ class Pane(Painted, can_focus=True):
         left, right = self.heading(self.view)
         start = (self.glyphs.tee if self.edged and not focused else rule) + rule[0]
         name: list[Span] = [(start + " ", role), (f"{self.number} {self.title}", "title-focus" if focused else "title")]
-        if left:
+        if any(text for text, _ in left):
             name += [("  ", ""), *left]
         ends: list[Span] = [(" ", ""), *right, (" " + rule, role)] if any(text for text, _ in right) else []
         room = width - 4 - sum(width_of(text) for text, _ in ends)
