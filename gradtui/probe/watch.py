@@ -16,6 +16,9 @@ _SAME = 1e-5
 """Relative difference of two norms of one unchanged float32 tensor that rounding can explain."""
 
 
+_COMPARED_ELEMENTS = 4_000_000
+
+
 class Watcher:
     """Looks at every watched leaf at each call."""
 
@@ -76,6 +79,24 @@ class Watcher:
         pairs = [(entry, leaf) for entry, leaf in pairs if leaf.device.type == "cpu"]
         for (entry, _), norm in zip(pairs, measure.norms([leaf.detach() for _, leaf in pairs]), strict=True):
             entry.fingerprint = norm
+
+    def take_values(self) -> list[tuple[Tracked, float]]:
+        """Norms of the values of all watched leaves, for a look at what a backward changes; empty where that is costly."""
+        pairs = [(entry, leaf) for entry in self.registry.tracked if (leaf := entry.ref()) is not None]
+        leaves = [leaf.detach() for _, leaf in pairs]
+        if not measure.synchronous(leaves) or sum(leaf.numel() for leaf in leaves) > _COMPARED_ELEMENTS:
+            return []
+        return list(zip([entry for entry, _ in pairs], measure.norms(leaves), strict=True))
+
+    def changed_inside(self, values: list[tuple[Tracked, float]]) -> list[Tracked]:
+        """Leaves whose values a backward has changed while their gradient is still there (a step inside it clears or uses it)."""
+        alive = [(entry, leaf, norm) for entry, norm in values if (leaf := entry.ref()) is not None and leaf.is_leaf]
+        now = measure.norms([leaf.detach() for _, leaf, _ in alive])
+        return [
+            entry
+            for (entry, leaf, was), norm in zip(alive, now, strict=True)
+            if norm != was and not (isnan(norm) and isnan(was)) and leaf.grad is not None and not entry.spent
+        ]
 
     def _tell_cleared(self, how: str, entries: list[Tracked]) -> None:
         self.session.emit(
@@ -266,7 +287,7 @@ def contributions(
     entries: list[Tracked], incoming: list[float], before: list[float], after: list[float], measured: bool = True
 ) -> dict[str, Any]:
     """The arrays of a Contributions record. Measured norms are exact, so one that is not finite means the tensor is not."""
-    if not measured or isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming))):
+    if not measured or (isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming)))):
         finite = b"\x01" * len(after)
     else:
         finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after, strict=True))

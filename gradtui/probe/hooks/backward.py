@@ -23,6 +23,7 @@ from gradtui.probe.patch import Patches, around
 from gradtui.probe.registry import Tracked
 from gradtui.probe.session import Call, Session
 from gradtui.probe.watch import Watcher, contributions
+from gradtui.wire.encode import ids
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _FACTORS = ("DivBackward0", "MulBackward0")
@@ -97,6 +98,8 @@ class BackwardHook:
         call.data["measure"] = self._worth_measuring(call)
         if not nested and type(roots[0]) in _PLAIN:
             call.data["kept"] = self._kept.look(call.site, roots[0], frame)
+            if call.ordinal & (call.ordinal - 1) == 0:
+                call.data["values"] = self.watcher.take_values()
         call.announced = lambda: self._announce(call)
         session.enter(call)
         return call
@@ -194,12 +197,28 @@ class BackwardHook:
         for handle in call.data["handles"]:
             handle.remove()
         landed = self._landed(call, self.watcher.registry.tracked)
+        if call.data.get("values"):
+            self._tell_changed(call)
         self._tell(call, landed, took)
         self._tell_kept(call)
         if self.ops is not None:
             self.ops.tell(call)
         if call.data["reached"] >= 0:
             self._look_for_lost(call, {entry.id for entry, _ in landed})
+
+    def _tell_changed(self, call: Call) -> None:
+        """Values that this backward changed although no step ran in it: a hook wrote to a parameter."""
+        changed = self.watcher.changed_inside(call.data["values"])
+        if not changed or call.announced is None:
+            return
+        call.announced()
+        call.announced = None
+        for entry in changed:
+            if (leaf := entry.ref()) is not None:
+                entry.value_version = leaf._version
+        self.session.emit(
+            "ParametersEdited", None, {"parent": call.id}, {"parameters": ids([entry.id for entry in changed])}
+        )
 
     def _tell_kept(self, call: Call) -> None:
         kept = call.data.get("kept")
