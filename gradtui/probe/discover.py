@@ -44,9 +44,9 @@ class Governor:
         self.spent = 0.0
         self.began = perf_counter()
 
-    def allows(self, cost: float) -> bool:
-        """There is time for work that costs so many seconds."""
-        return self.spent + cost <= self.credit + self.share * (perf_counter() - self.began)
+    def allows(self, cost: float, part: float = 1.0) -> bool:
+        """There is time for work that costs so many seconds, out of that part of the share."""
+        return self.spent + cost <= self.credit + self.share * part * (perf_counter() - self.began)
 
 
 class OptimizerRecord:

@@ -29,12 +29,12 @@ class Modes:
     def of(self, site: int, entries: list[Tracked]) -> tuple[str, tuple[str, ...]]:
         """(`train`, `eval`, `mixed` or empty; names of sensitive modules in eval mode), for a backward from that call site."""
         modes = {module.training for ref in self._holders_of(site, entries) if (module := ref()) is not None}
-        evals = (
-            [name for module, name in list(self._sensitive.items()) if not module.training] if self._sensitive else []
-        )
+        evals: tuple[str, ...] = ()
+        if self._sensitive:
+            evals = tuple([name for module, name in list(self._sensitive.items()) if not module.training][:_SHOWN])
         if not modes:
-            return "", tuple(evals[:_SHOWN])
-        return "mixed" if len(modes) == 2 else "train" if True in modes else "eval", tuple(evals[:_SHOWN])
+            return "", evals
+        return "mixed" if len(modes) == 2 else "train" if True in modes else "eval", evals
 
     def _holders_of(self, site: int, entries: list[Tracked]) -> list[weakref.ref[Module]]:
         """The modules that hold these leaves, each once; remembered while a site reaches as many."""

@@ -25,6 +25,8 @@ class Watcher:
     def __init__(self, session: Session, registry: Registry) -> None:
         self.session = session
         self.registry = registry
+        self.holds = False
+        """Some leaf held a gradient when it was last looked at."""
 
     # -- what nobody announced ------------------------------------------------------------------------------------
 
@@ -34,6 +36,7 @@ class Watcher:
         touched: list[tuple[Tracked, torch.Tensor]] = []
         moved: list[Tracked] = []
         gone = 0
+        holds = False
         for entry in self.registry.tracked:
             leaf = entry.ref()
             if leaf is None:
@@ -47,8 +50,10 @@ class Watcher:
                 if held:
                     cleared.append(entry)
                     entry.grad = 0
-            elif id(grad) != held or grad._version != entry.version:
-                touched.append((entry, grad))
+            else:
+                holds = True
+                if id(grad) != held or grad._version != entry.version:
+                    touched.append((entry, grad))
             version = leaf._version
             if version != entry.value_version:
                 entry.value_version = version
@@ -58,6 +63,7 @@ class Watcher:
             elif entry.fingerprint is not None and self._differs(entry, leaf):
                 moved.append(entry)
                 entry.fingerprint = None
+        self.holds = holds
         if gone > 64:
             self.registry.prune()
         if moved:
@@ -75,7 +81,10 @@ class Watcher:
 
     def take_fingerprints(self, entries: list[Tracked]) -> None:
         """Remember the values of leaves that no optimizer owns, so that `W.data -= …` is seen (it bumps no version)."""
-        pairs = [(entry, leaf) for entry in entries if not entry.owners and (leaf := entry.ref()) is not None]
+        ownerless = [entry for entry in entries if not entry.owners]
+        if not ownerless:
+            return
+        pairs = [(entry, leaf) for entry in ownerless if (leaf := entry.ref()) is not None]
         pairs = [(entry, leaf) for entry, leaf in pairs if leaf.device.type == "cpu"]
         for (entry, _), norm in zip(pairs, measure.norms([leaf.detach() for _, leaf in pairs]), strict=True):
             entry.fingerprint = norm
@@ -281,6 +290,27 @@ def _common_factor(before: list[float], after: list[float]) -> float:
         elif not isclose(ratio, factor, rel_tol=1e-3):
             return 0.0
     return 0.0 if isclose(factor, 1.0, rel_tol=1e-4) else factor
+
+
+_not_measured: dict[int, tuple[Any, Any, bytes]] = {}
+
+
+def not_measured(entries: list[Tracked]) -> dict[str, Any]:
+    """The arrays of a Contributions record for leaves that held nothing before, without any norm."""
+    count = len(entries)
+    known = _not_measured.get(count)
+    if known is None:
+        if len(_not_measured) >= 16:
+            _not_measured.clear()
+        known = _not_measured[count] = floats([nan] * count), floats([-1.0] * count), b"\x01" * count
+    unknown, before, finite = known
+    return {
+        "contributions.parameters": ids([entry.id for entry in entries]),
+        "contributions.incoming": unknown,
+        "contributions.before": before,
+        "contributions.after": unknown,
+        "contributions.finite": finite,
+    }
 
 
 def contributions(

@@ -22,7 +22,7 @@ from gradtui.probe.kept import KeptGraphs
 from gradtui.probe.patch import Patches, around
 from gradtui.probe.registry import Tracked
 from gradtui.probe.session import Call, Session
-from gradtui.probe.watch import Watcher, contributions
+from gradtui.probe.watch import Watcher, contributions, not_measured
 from gradtui.wire.encode import ids
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -30,6 +30,32 @@ _FACTORS = ("DivBackward0", "MulBackward0")
 
 
 _HELD = 64
+_UNCHANGED = 0.1
+"""Part of the time for walks that goes to graphs which look the same as last time."""
+
+
+class _Walked:
+    """What is known of the graphs at one call site."""
+
+    __slots__ = ("changed", "gap", "landed", "number", "root", "times", "took")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.took = 0.0
+        self.root = Root()
+        self.number = 0
+        self.gap = 0
+        """Nodes made between the roots of two backwards: other graphs hardly ever have the same."""
+        self.landed = 0
+        self.changed = False
+        """The last backward wrote to more leaves, or fewer, than the one before."""
+
+    def differs(self, number: int, node: str) -> bool:
+        """The graph whose root has this sequence number and class is not like the last one."""
+        gap = number - self.number
+        differs = self.changed or gap != self.gap or node != self.root.node
+        self.number, self.gap = number, gap
+        return differs
 
 
 class OpsWatch(Protocol):
@@ -58,14 +84,14 @@ class BackwardHook:
         self.scales = scales
         self._patches = Patches()
         self._walks = Governor(share=0.02, credit=0.2)
-        self._numbers = Governor(share=0.03, credit=1.0)
+        self._numbers = Governor(share=0.01, credit=0.5)
         """Norms in free-run: of every backward at first, then of as many as their share of the time pays for."""
         self._kept = KeptGraphs()
         self._unwell = False
         """A number was not finite lately: measure every backward."""
         self._held = 0
         """Backwards ahead that are measured because one found gradients already there: their contents have to be compared."""
-        self._walked: dict[int, tuple[int, float, Root]] = {}
+        self._walked: dict[int, _Walked] = {}
 
     def install(self) -> None:
         original = torch.autograd.backward
@@ -108,22 +134,23 @@ class BackwardHook:
         """Walk the graph where this site is new, and again as often as a small share of the run's time allows."""
         key = call.site
         known = self._walked.get(key)
-        cost = known[1] if known else 0.0
+        if known is None:
+            known = self._walked[key] = _Walked()
         call.data["reached"], call.data["nodes"] = -1, 0
-        if known is not None and known[0] >= 2 and not self._walks.allows(cost):
-            root = known[2]
-            if (self.scales or root.node in _FACTORS) and type(
-                roots[0]
-            ) in _PLAIN:  # its numbers may be others each time
-                root = root_of(roots[0], self.scales)
-            call.data["root"] = root
+        plain = type(roots[0]) in _PLAIN
+        node = roots[0].grad_fn if plain else None
+        differs = node is None or known.differs(node._sequence_nr(), type(node).__name__)
+        if known.times >= 2 and not self._walks.allows(known.took, 1.0 if differs else _UNCHANGED):
+            # a root's numbers may be others each time
+            fresh = plain and (self.scales or differs or known.root.node in _FACTORS)
+            call.data["root"] = root_of(roots[0], self.scales) if fresh else known.root
             return
         began = perf_counter()
         leaves, nodes = leaves_of(roots)
-        root = root_of(roots[0], self.scales) if type(roots[0]) in _PLAIN else Root()
-        took = perf_counter() - began
-        self._walks.spent += took
-        self._walked[key] = ((known[0] if known else 0) + 1, took, root)
+        known.root = root = root_of(roots[0], self.scales) if plain else Root()
+        known.took = perf_counter() - began
+        known.times += 1
+        self._walks.spent += known.took
         call.data["root"] = root
         call.data["reached"], call.data["nodes"] = len(leaves), nodes
         self.discovery.meet(leaves, frame, key)
@@ -143,9 +170,11 @@ class BackwardHook:
         root: Root = data["root"]
         value: float | None = None
         first = roots[0]
-        if type(first) in _PLAIN and first.numel() == 1 and first.device.type == "cpu" and not first.is_complex():
-            value = float(first.detach())
-        elif type(first) in _PLAIN and first.device.type == "cpu" and first.numel() <= 1_000_000:
+        if type(first) not in _PLAIN or not first.is_cpu:
+            pass
+        elif first.numel() == 1 and not first.is_complex():
+            value = float(first.item())
+        elif first.numel() <= 1_000_000:
             data["finite"] = bool(torch.isfinite(first.detach()).all())
         divisor = root.divisor
         if isinstance(gradient, (tuple, list)) and len(gradient) == 1:
@@ -175,7 +204,7 @@ class BackwardHook:
 
     def _arm(self, call: Call) -> None:
         """Hook the leaves whose gradients are there already."""
-        holding = [(entry, grad) for entry, grad in self.watcher.holding()]
+        holding = self.watcher.holding() if call.depth or self.watcher.holds or call.data["reached"] >= 0 else []
         data = call.data
         data["had"] = {}
         incoming: dict[int, torch.Tensor | float] = {}
@@ -286,7 +315,10 @@ class BackwardHook:
     def _tell(self, call: Call, landed: list[tuple[Tracked, torch.Tensor]], took: float) -> None:
         data = call.data
         root: Root = data["root"]
-        training, evals = self.discovery.modes.of(call.site, [entry for entry, _ in landed])
+        entries = [entry for entry, _ in landed]
+        training, evals = self.discovery.modes.of(call.site, entries)
+        walked = self._walked[call.site]
+        walked.changed, walked.landed = walked.landed != len(entries), len(entries)
         value = data["value"]
         number = None if value is None else ("value", value)
         fields = {
@@ -300,12 +332,16 @@ class BackwardHook:
             "reduction": root.reduction,
             "scale": root.scale,
             "training": training,
-            "eval_modules": tuple(evals),
+            "eval_modules": evals,
             "nodes": data["nodes"],
         }
-        fact = self.session.fact
-        self._send(call, landed, lambda arrays: fact("BackwardEnded", call, fields, arrays, took, number=number))
-        entries = [entry for entry, _ in landed]
+        if data["measure"] or data["had"]:
+            fact = self.session.fact
+            self._send(call, landed, lambda arrays: fact("BackwardEnded", call, fields, arrays, took, number=number))
+        else:
+            for entry, grad in landed:
+                entry.grad, entry.version, entry.norm = id(grad), grad._version, nan
+            self.session.tell("BackwardEnded", call, fields, not_measured(entries), took, value)
         for entry in entries:
             entry.scale = root.scale
             entry.spent = False
