@@ -136,7 +136,8 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
         )
         focused = self.focused
         pane = focused.name_ if isinstance(focused, ListPane) else "app"
-        self.board.footer.scope = "prompt" if isinstance(focused, Prompt) else pane
+        asked = "input" if self.board.prompt.asking == "input" else "filter"
+        self.board.footer.scope = f"prompt:{asked}" if isinstance(focused, Prompt) else pane
         if len(self.view.parameters) != self.wish.parameters:
             self.wish = replace(self.wish, parameters=len(self.view.parameters))
             self.relayout()

@@ -66,7 +66,8 @@ class Session:
                 self.state, self.where, self.frame, self.message = "running", (), 0, ""
                 self.tensor = replace(self.tensor, stale=True)
             case Ended():
-                self.state, self.where, self.ended, self.message = "ended", (), message, ""
+                self.state, self.where, self.ended = "ended", (), message
+                self.say(*_last_words(message))
                 self._grow(message.seq)
             case _:
                 pass
@@ -214,6 +215,17 @@ class Session:
         if self._first is None and self.script:
             self._first = source_on_disk(self.script)
         return self._first
+
+
+def _last_words(ended: Ended) -> tuple[str, str]:
+    """What the ticker says of an end that was no good one."""
+    if ended.signal:
+        return f"the script was ended by signal {ended.signal}; everything up to then is recorded", "error"
+    if ended.exit_code:
+        return f"the script ended with exit code {ended.exit_code}: 8 shows what it printed last", "error"
+    if not ended.observed:
+        return "the script ended and no process of it made a gradient call that could be seen", "warning"
+    return "", ""
 
 
 def asks(last: str) -> bool:

@@ -22,8 +22,12 @@ MORSEL = 16
 """Events folded between two looks at the clock: an event of 300 parameters takes about half a millisecond."""
 MOST_BEHIND = 1_000
 """Events that a following client may be behind before it starts again from a newer snapshot."""
-OUTPUT_AT_ONCE = 1 << 20
-"""Bytes of the script's output read at once; a longer backlog is skipped but for its end."""
+OUTPUT_BACKLOG = 1 << 19
+"""Bytes of the script's output that may wait to be read; of a longer backlog only the end is."""
+OUTPUT_KEPT = 1 << 16
+"""Bytes of that end: about 7 ms of work."""
+CHUNKS = 16
+"""Chunks of output read at once."""
 
 
 class Story:
@@ -191,15 +195,15 @@ class Story:
 
     def read_output(self, total: int = 0) -> bool:
         """Take in the script's output; True when there may be more to read."""
-        if total - self._written > OUTPUT_AT_ONCE:
-            skipped = total - OUTPUT_AT_ONCE // 4 - self._written
-            self.output.skip(skipped)
-            self._offset, self._written = total - OUTPUT_AT_ONCE // 4, total - OUTPUT_AT_ONCE // 4
+        if total - self._written > OUTPUT_BACKLOG:
+            start = total - OUTPUT_KEPT
+            self.output.skip(start - self._written)
+            self._offset = self._written = start
         return len(self.raw_output()) > 0 and self._written < total
 
     def raw_output(self) -> bytes:
         """Output that is new since the last reading, as bytes for a real terminal; it is taken in as well."""
-        chunks = self.reader.output(self._offset)
+        chunks = self.reader.output(self._offset, CHUNKS)
         for chunk in chunks:
             self.output.feed(chunk.data)
             self._offset, self._written = chunk.offset, chunk.offset + len(chunk.data)

@@ -40,7 +40,7 @@ def _all_names(key: keymap.Key, remapped: dict[str, str]) -> str:
     if key.id in remapped or key.shown:
         return keymap.shown(key, remapped)
     names = [keymap.NAMES.get(name, name) for name in key.keys.split(",")]
-    return " ".join(names[:3])
+    return " ".join(names[:2])
 
 
 def _legend(width: int) -> list[Line]:

@@ -26,6 +26,13 @@ LABELS: dict[PaneName, tuple[str, str]] = {
 _CALLS = {"zero_grad": "zero_grad", "scaler_step": "scaler.step", "scaler_update": "scaler.update"}
 
 
+_PROMPTS = {
+    "prompt:filter": ("filter", "keep", "show all"),
+    "prompt:input": ("to the script", "send", "cancel"),
+}
+"""What the line above the footer is for, and what its keys do."""
+
+
 class StatusBar(Painted):
     """Where the run stands, in one line."""
 
@@ -189,12 +196,13 @@ class FooterBar(Painted):
 
     def rows(self, width: int, height: int) -> list[Line]:
         view = self.view
-        if self.scope == "prompt":
-            return [
-                Line(((" ", ""), ("Enter", "key"), (" keep  ", "dim"), ("Esc", "key"), (" show all", "dim")), "chrome")
-            ]
-        keys = keymap.footer(view.state, self.scope, not view.live, width, self.remapped, view.asking)
-        spans: list[Span] = [(" ", "")]
+        if self.scope in _PROMPTS:
+            what, enter, escape = _PROMPTS[self.scope]
+            keys = [("Enter", enter), ("Esc", escape)]
+            spans: list[Span] = [(f" {what}   ", "")]
+        else:
+            keys = keymap.footer(view.state, self.scope, not view.live, width, self.remapped, view.asking)
+            spans = [(" ", "")]
         for name, label in keys:
             spans += [(name, "key"), (f" {label}  ", "dim")]
         return [Line(tuple(spans), "chrome")]
