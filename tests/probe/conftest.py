@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -157,9 +158,10 @@ class Probed:
                 if site is not None and fields.get("loss") == "":
                     fields["loss"] = site.expression
                 fields["seq"] = len(found) + 1
-                for described in [*fields.get("parameters", ()), fields.get("optimizer")]:
-                    if isinstance(described, dict) and isinstance(described.get("made"), int):
-                        described["made"] = None
+                for described in [fields, *fields.get("parameters", ()), fields.get("optimizer")]:
+                    for key in ("made", "forward"):
+                        if isinstance(described, dict) and isinstance(described.get(key), int):
+                            described[key] = asdict(sites[described[key]])
                 event = event_of(fields["k"], fields)
                 object.__setattr__(event, "site", site)
                 found.append(event)
@@ -211,7 +213,7 @@ def _patched() -> dict[tuple[str, str], Any]:
     """Every attribute of torch that a hook may replace, as it is now."""
     owners: list[tuple[Any, tuple[str, ...]]] = [
         (torch.autograd, ("backward",)),
-        (torch.nn.Module, ("zero_grad",)),
+        (torch.nn.Module, ("zero_grad", "register_parameter")),
         (Optimizer, ("profile_hook_step", "_patch_step_function", "__init__", "zero_grad")),
         (torch.nn.utils, ("clip_grad_norm_", "clip_grad_value_")),
         (torch.nn.utils.clip_grad, ("clip_grad_norm_", "clip_grad_value_")),
