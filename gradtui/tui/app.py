@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -31,7 +32,9 @@ from gradtui.tui.panes.findings import FindingsPane
 from gradtui.tui.panes.flow import FlowPane
 from gradtui.tui.panes.gradient import GradientPane
 from gradtui.tui.panes.parameters import ParametersPane
+from gradtui.tui.screens.card import Card
 from gradtui.tui.screens.main import MainScreen
+from gradtui.tui.screens.tour import tour
 from gradtui.tui.session import Session
 from gradtui.tui.settings import ScreenSettings, theme_of, wants_ascii
 from gradtui.tui.story import Story
@@ -68,6 +71,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
         self.tensor_wish: TensorWish | None = None
         self.gate = PaintGate(self, self.paint, fps=2.0 if self.settings.link == "slow" else 20.0)
         self.watch_terminal = TerminalWatch(self)
+        self._script_size: Resize | None = None
         self._tensor_asked: tuple[object, ...] = ()
         self._themes_named()
 
@@ -102,11 +106,13 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
         self.watch_terminal.start()
         self.run_worker(self._follow_run(), name="run", exit_on_error=True)
         self.focus_pane("parameters")
+        if self.settings.wrong:
+            self.say(self.settings.wrong[0], "warning")
+        if self.settings.tour:
+            self.show_card(Card("Welcome", tour))
 
     def on_resize(self, event: events.Resize) -> None:
-        self.board.arrange_for(self.wish, event.size.width, event.size.height)  # our own size is still the old one
-        self.gate.ask()
-        self.link.send(Resize(event.size.height, event.size.width))
+        self.relayout(event.size)  # our own size is still the old one
 
     def on_descendant_focus(self) -> None:
         self.gate.ask()
@@ -114,11 +120,20 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
     def on_cursor_position(self) -> None:
         self.gate.answered()
 
-    def relayout(self) -> None:
-        """Place the panes for the present size and wish."""
-        if self.size:
-            self.board.arrange_for(self.wish, self.size.width, self.size.height)
-            self.gate.ask()
+    def relayout(self, size: Size | None = None) -> None:
+        """Place the panes for the present size and wish, and give the script a terminal of the Output pane's width."""
+        size = size or self.size
+        if not size:
+            return
+        self.board.arrange_for(self.wish, size.width, size.height)
+        self.gate.ask()
+        place = self.board.plan.panes.get("output")
+        self._size_script(Resize(size.height, place.width - place.gutter - 1 if place else size.width))
+
+    def _size_script(self, wanted: Resize) -> None:
+        if wanted != self._script_size and self.session.welcome:
+            self._script_size = wanted
+            self.link.send(wanted)
 
     def paint(self) -> None:
         """Fold what is new, make one view, hand it down. Called by the gate."""
@@ -158,8 +173,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
             self.exit(return_code=1, message=f"gradtui: {error}")
             return
         self.session.greet(welcome)
-        self.link.send(Resize(self.size.height, self.size.width))
-        self.gate.ask()
+        self.relayout()
         async for message in self.link.messages():
             self.session.hear(message)
             self._read_beside()

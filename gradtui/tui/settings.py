@@ -28,6 +28,10 @@ class ScreenSettings:
     """Path of the script, to show before its first gradient call."""
     recording: bool = False
     """The run directory is a recording: there is no host to talk to."""
+    tour: bool = False
+    """Show the card of the first run."""
+    wrong: tuple[str, ...] = ()
+    """What is wrong with the settings file, for the ticker."""
     keymap: Mapping[str, str] = field(default_factory=dict)
     """Keys by binding id, as Textual spells them."""
 

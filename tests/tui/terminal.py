@@ -103,7 +103,13 @@ def terminal(command: list[str], columns: int = 80, rows: int = 24, rate: float 
         for number in (0, 1, 2):
             os.dup2(slave, number)
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("TEXTUAL", "TMUX", "NO_COLOR"))}
-        environ |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PYTHONPATH": os.getcwd()}
+        environ |= {
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": os.getcwd(),
+            "CI": "1",
+            "XDG_CONFIG_HOME": "/nonexistent",
+        }
         os.execve(sys.executable, [sys.executable, *command], environ)
     found = Terminal(pid, master, slave, pyte.Screen(columns, rows), rate)
     try:

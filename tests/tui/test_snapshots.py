@@ -24,6 +24,7 @@ STATES: list[tuple[str, tuple[int, int], int, Sequence[str], ScreenSettings]] = 
 ]
 STATES += [
     ("stopped_at_backward_60x18", LECTURE, 2, (), ScreenSettings()),
+    ("first_run_80x24", SMALL, -1, (), ScreenSettings(tour=True)),
     ("failed_80x24", SMALL, 99, (), ScreenSettings()),
     ("palette_80x24", SMALL, 2, ("colon",), ScreenSettings()),
     ("typing_to_the_script_80x24", SMALL, 3, ("c", "i", "y"), ScreenSettings()),

@@ -9,6 +9,8 @@ from textual.app import App
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from textual.geometry import Size
+
     from gradtui.tui.gate import PaintGate
     from gradtui.tui.glyphs import Glyphs
     from gradtui.tui.layout import PaneName, Wish
@@ -35,7 +37,7 @@ class Host(App[int]):
     palette: Palette
     glyph_set: Glyphs
 
-    def relayout(self) -> None:
+    def relayout(self, size: Size | None = None) -> None:
         raise NotImplementedError
 
     def paint(self) -> None:
