@@ -13,6 +13,14 @@ from typing import Any
 import click
 
 from gradtui import __version__
+from gradtui.commands.controls import (
+    parse_expectations,
+    read_baseline,
+    unmet,
+    without_ignored,
+    without_known,
+    write_baseline,
+)
 from gradtui.commands.program import ProgramCommand, launch_of, program_options
 from gradtui.commands.settings import judge_settings
 from gradtui.errors import ExitCode, UsageError
@@ -26,6 +34,19 @@ _NONFINITE = {"nonfinite-gradient", "nonfinite-loss", "scaler-always-skips", "po
 @program_options
 @click.option(
     "--json", "json_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write the report there as JSON."
+)
+@click.option("--sarif", "sarif_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write it there as SARIF.")
+@click.option(
+    "--junit", "junit_file", metavar="FILE", type=click.Path(dir_okay=False), help="Write it there as JUnit XML."
+)
+@click.option("--github", is_flag=True, help="Print GitHub annotations on stderr (on by itself in GitHub Actions).")
+@click.option("--baseline", metavar="FILE", help="Findings known in this file do not count.")
+@click.option("--update-baseline", is_flag=True, help="Write the findings of this run to the --baseline file.")
+@click.option(
+    "--expect",
+    metavar="K=V,…",
+    multiple=True,
+    help="Fail unless the run shows accumulate=N, amp=yes|no, clip='norm 1', averaged=yes|no.",
 )
 @click.option(
     "--fail-on",
@@ -52,6 +73,12 @@ def command(
     example: str | None,
     python: str | None,
     json_file: str | None,
+    sarif_file: str | None,
+    junit_file: str | None,
+    github: bool,
+    baseline: str | None,
+    update_baseline: bool,
+    expect: tuple[str, ...],
     fail_on: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -74,8 +101,13 @@ def command(
     level = fail_on or str(found.get("fail-on", "error"))
     if level not in (*GRAVITY, "never"):
         raise UsageError(f"fail-on must be error, warning, info or never, not {level!r}")
-    if json_file is not None:
-        _check_writable(json_file)
+    expected = parse_expectations(",".join(expect))
+    if update_baseline and baseline is None:
+        raise UsageError("--update-baseline needs --baseline FILE")
+    known = read_baseline(baseline) if baseline is not None else []
+    for option, file in (("--json", json_file), ("--sarif", sarif_file), ("--junit", junit_file)):
+        if file is not None:
+            _check_writable(option, file)
     from gradtui.host.check import check
 
     checked = check(launch, settings, watch)
@@ -83,7 +115,7 @@ def command(
         click.echo("gradtui: NaN or Inf was found; running the program once more with --watch ops", err=True)
         checked = check(launch, settings, "ops")
     report = report_of(
-        checked.findings,
+        without_ignored(checked.findings),
         checked.ledger,
         checked.kinds,
         checked.ending.exit_code,
@@ -91,13 +123,38 @@ def command(
         __version__,
         shlex.join(launch.command),
     )
+    if baseline is not None and update_baseline:
+        write_baseline(baseline, report.findings)
+        known = read_baseline(baseline)
+    report = without_known(report, known)
+    _write_files(report, json_file, sarif_file, junit_file, level)
+    if not quiet:
+        _print(report)
+    if github or os.environ.get("GITHUB_ACTIONS") == "true":
+        from gradtui.report.github import render as as_annotations
+
+        click.echo(as_annotations(report), err=True, nl=False)
+    broken = list(unmet(expected, report))
+    for sentence in broken:
+        click.echo(f"gradtui: {sentence}", err=True)
+    return ExitCode.FINDINGS if broken else exit_code(report, checked, level)
+
+
+def _write_files(
+    report: Report, json_file: str | None, sarif_file: str | None, junit_file: str | None, level: str
+) -> None:
     if json_file is not None:
         from gradtui.report.json_report import render as as_json
 
         _write(json_file, json.dumps(as_json(report), indent=1) + "\n")
-    if not quiet:
-        _print(report)
-    return exit_code(report, checked, level)
+    if sarif_file is not None:
+        from gradtui.report.sarif import render as as_sarif
+
+        _write(sarif_file, json.dumps(as_sarif(report), indent=1) + "\n")
+    if junit_file is not None:
+        from gradtui.report.junit import render as as_junit
+
+        _write(junit_file, as_junit(report, level))
 
 
 def _has_nonfinite(checked: Checked) -> bool:
@@ -113,10 +170,10 @@ def exit_code(report: Report, checked: Checked, level: str) -> ExitCode:
     return ExitCode.CLEAN if checked.ending.calls else ExitCode.NOTHING_SEEN
 
 
-def _check_writable(file: str) -> None:
+def _check_writable(option: str, file: str) -> None:
     folder = Path(file).absolute().parent
     if not folder.is_dir():
-        raise UsageError(f"--json {file}: the folder {folder} does not exist")
+        raise UsageError(f"{option} {file}: the folder {folder} does not exist")
 
 
 def _write(file: str, text: str) -> None:

@@ -21,7 +21,6 @@ def render(report: Report, base: str = "") -> dict[str, Any]:
     slugs = list(dict.fromkeys(finding.rule for finding in report.findings))
     driver = {
         "name": "gradtui",
-        "informationUri": "https://pypi.org/project/gradtui/",
         "version": report.versions.get("gradtui", "0"),
         "rules": [_rule(slug) for slug in slugs],
     }
