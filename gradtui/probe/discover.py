@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from array import array
 from collections.abc import Callable
+from math import isfinite
 from time import perf_counter
 from types import FrameType
 from typing import Any
@@ -16,7 +16,6 @@ from gradtui.probe.names import Found, Namespace, resolve
 from gradtui.probe.registry import Registry, Tracked, describe
 from gradtui.probe.session import Session
 from gradtui.probe.sites import chain_of
-from gradtui.wire.encode import ids
 
 _CREDIT = 0.5
 """Seconds that may be spent before the share counts."""
@@ -64,12 +63,12 @@ class OptimizerRecord:
         self.count = 0
         self.made = 0
         """Number of the call site that built it."""
-        self.ids = ids([])
+        self.ids: tuple[int, ...] = ()
         """Of its entries."""
 
-    def ids_of(self, some: list[Tracked]) -> array[int]:
+    def ids_of(self, some: list[Tracked]) -> tuple[int, ...]:
         """Ids of some of its entries, in their order."""
-        return self.ids if len(some) == len(self.entries) else ids([entry.id for entry in some])
+        return self.ids if len(some) == len(self.entries) else tuple([entry.id for entry in some])
 
 
 class Discovery:
@@ -117,7 +116,7 @@ class Discovery:
         self.meet(members, frame, 0)
         record.signature = signature
         record.entries = [known for p in members if (known := self.registry.get(p)) is not None]
-        record.ids = ids([entry.id for entry in record.entries])
+        record.ids = tuple([entry.id for entry in record.entries])
         for entry in record.entries:
             entry.owners += 1
         space = Namespace(frame)
@@ -224,6 +223,9 @@ class Discovery:
 
 def rates_of(optimizer: Any) -> list[float]:
     """Learning rate of each group; on accelerators' tensor rates NaN, since reading them would wait."""
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    if {*map(type, rates)} == {float} and isfinite(sum(rates)):
+        return rates
     rates = []
     for group in optimizer.param_groups:
         rate = group.get("lr", float("nan"))

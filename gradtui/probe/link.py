@@ -31,8 +31,9 @@ class Link:
         self.dead = False
         self.config: dict[str, Any] = {}
         self._socket: socket.socket | None = None
-        self._page: mmap.mmap | None = None
-        self._slot = 0
+        self.page: mmap.mmap | bytes = b"\0"
+        self.slot = 0
+        """A request waits when this byte of shared memory is not 0."""
         self._ring: RingWriter | None = None
         self._looked = 0.0
         self._buffer = bytearray()
@@ -60,10 +61,10 @@ class Link:
             if page:
                 handle = os.open(page, os.O_RDWR)
                 try:
-                    self._page = mmap.mmap(handle, mmap.PAGESIZE)
+                    self.page = mmap.mmap(handle, mmap.PAGESIZE)
                 finally:
                     os.close(handle)
-                self._slot = int(config.get("slot", 0))
+                self.slot = int(config.get("slot", 0))
             if config.get("ring"):
                 self._ring = RingWriter(config["ring"])
             return True
@@ -71,23 +72,20 @@ class Link:
             self._lose()
             return False
 
-    def attention(self) -> bool:
-        """A request waits. Costs a look at one byte of shared memory."""
-        page = self._page
-        return page is not None and page[self._slot] != 0
-
     def clear_attention(self) -> None:
         """Before reading what waits: a request that comes later sets the byte again."""
-        if self._page is not None:
-            self._page[self._slot] = 0
+        if isinstance(self.page, mmap.mmap):
+            self.page[self.slot] = 0
 
     def send(self, packet: bytes) -> None:
         """Send now, or after the packets that still wait for their numbers."""
         if self._queue:
             self._queue.append((None, packet))
             self.settle(wait=False)
-        else:
-            self._write(packet)
+        elif self._ring is None:
+            self._send_on_socket(packet)
+        elif not self.dead and not self._ring.write(packet, self._wait):
+            self._lose()
 
     def send_later(self, ready: Callable[[bool], bytes | None]) -> None:
         """Send what `ready(wait)` returns once it returns something; `wait` True allows it to block for it."""
@@ -202,7 +200,7 @@ class Link:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
-        self._page = None
+        self.page, self.slot = b"\0", 0
         self._ring = None
         self._buffer.clear()
         self._queue.clear()

@@ -28,6 +28,9 @@ _KEPT_BYTES = 2_000_000
 """Facts that the host remembers, so that they can be told again by number; forgotten all together."""
 
 
+Make = Callable[[], tuple[dict[str, Any], Mapping[str, Any]]]
+
+
 class Call:
     """One gradient call in progress."""
 
@@ -178,8 +181,8 @@ class Session:
 
     def stop_if_wanted(self, call: Call, frame: FrameType | None, value: float | None = None) -> None:
         """Wait at the gate if the run is to stop before this call."""
-        gate = self.gate
-        if self.link.attention():
+        gate, link = self.gate, self.link
+        if link.page[link.slot]:
             gate.attend()
         if not gate.armed:
             return
@@ -212,12 +215,14 @@ class Session:
 
     def leave(self, call: Call) -> float:
         """The call is over; seconds it took, less our own work inside it."""
-        took = perf_counter() - call.began - (self.own - call.own)
+        took = perf_counter() - call.began
+        if self.own != call.own:
+            took = max(took - (self.own - call.own), 0.0)
         stack = self.local.stack
         while stack:
             if stack.pop() is call:
                 break
-        return max(took, 0.0)
+        return took
 
     def inside(self, kind: str) -> Call | None:
         """The innermost call of that kind in progress in this thread."""
@@ -241,40 +246,32 @@ class Session:
         self._flush_sites()
         self.link.send(self.fact(kind, call, fields, arrays, duration, ordinal))
 
-    def tell(
-        self,
-        kind: str,
-        call: Call,
-        fields: dict[str, Any],
-        arrays: Mapping[str, Any],
-        duration: float,
-        value: float | None = None,
-    ) -> None:
+    def tell(self, call: Call, key: tuple[Any, ...], make: Make, duration: float, value: float | None = None) -> None:
         """Send a fact that is likely to be the same at each call but for its figures: then only those are sent.
 
-        `value` is None where the fact has none.
+        `key` starts with its class and the call's site and holds all that its content depends on; `make` gives that content,
+        fields and arrays. `value` is None where the fact has none.
         """
-        number = None if value is None else ("value", value)
-        if not self._remembers or not (value is None or isfinite(value)):
-            self._flush_sites()
-            self.link.send(self.fact(kind, call, fields, arrays, duration, number=number))
-            return
-        contents = [values if type(values) is bytes else values.tobytes() for values in arrays.values()]
-        key = (kind, call.site, value is None, *fields.values(), *contents)
         known = self._told.get(key)
-        if known is not None:
-            parent = call.parent.id if call.parent is not None else 0
+        if known is not None and (value is None or isfinite(value)):
+            parent = call.parent
             self.link.send(
-                again(known, call.id, parent, call.ordinal, call.started, duration, 0.0 if value is None else value)
+                again(known, call.id, parent.id if parent else 0, call.ordinal, call.started, duration, value or 0.0)
             )
             return
-        self._told_bytes += sum(map(len, contents))
-        if len(self._told) >= _KEPT_FACTS or self._told_bytes > _KEPT_BYTES:
+        fields, arrays = make()
+        number = None if value is None else ("value", value)
+        self._flush_sites()
+        if not self._remembers or not (value is None or isfinite(value)):
+            self.link.send(self.fact(key[0], call, fields, arrays, duration, number=number))
+            return
+        size = sum(map(len, arrays.values())) * 8
+        if len(self._told) >= _KEPT_FACTS or self._told_bytes + size > _KEPT_BYTES:
             self._told.clear()
             self._told_bytes = 0
+        self._told_bytes += size
         kept = len(self._told) + 1
-        self._flush_sites()
-        self.link.send(self.fact(kind, call, fields, arrays, duration, number=number, keep=kept))
+        self.link.send(self.fact(key[0], call, fields, arrays, duration, number=number, keep=kept))
         self._told[key] = kept
 
     def fact(

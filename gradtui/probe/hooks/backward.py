@@ -106,10 +106,10 @@ class BackwardHook:
     def _before(self, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         session = self.session
         roots = _roots(args[0] if args else kwargs.get("tensors"))
-        if not roots or not session.join():
+        if not roots or not (session.joined or session.join()):
             return None
         nested = bool(session.local.stack)
-        if not session.inside("backward"):
+        if not nested or not session.inside("backward"):
             self.watcher.look()
         call = session.begin("backward", frame)
         if not nested and call.ordinal <= 4:
@@ -320,28 +320,31 @@ class BackwardHook:
         walked = self._walked[call.site]
         walked.changed, walked.landed = walked.landed != len(entries), len(entries)
         value = data["value"]
-        number = None if value is None else ("value", value)
-        fields = {
-            "loss": "",
-            "value_finite": data.get("finite", True) if value is None else isfinite(value),
-            "reached": data["reached"],
-            "retain_graph": data["retain_graph"],
-            "create_graph": data["create_graph"],
-            "root": root.node,
-            "divisor": data["divisor"],
-            "reduction": root.reduction,
-            "scale": root.scale,
-            "training": training,
-            "eval_modules": evals,
-            "nodes": data["nodes"],
-        }
+        finite = data.get("finite", True) if value is None else isfinite(value)
+        fields = (
+            ("loss", ""),
+            ("value_finite", finite),
+            ("reached", data["reached"]),
+            ("retain_graph", data["retain_graph"]),
+            ("create_graph", data["create_graph"]),
+            ("root", root.node),
+            ("divisor", data["divisor"]),
+            ("reduction", root.reduction),
+            ("scale", root.scale),
+            ("training", training),
+            ("eval_modules", evals),
+            ("nodes", data["nodes"]),
+        )
         if data["measure"] or data["had"]:
-            fact = self.session.fact
-            self._send(call, landed, lambda arrays: fact("BackwardEnded", call, fields, arrays, took, number=number))
+            fact, number = self.session.fact, None if value is None else ("value", value)
+            self._send(
+                call, landed, lambda arrays: fact("BackwardEnded", call, dict(fields), arrays, took, number=number)
+            )
         else:
             for entry, grad in landed:
                 entry.grad, entry.version, entry.norm = id(grad), grad._version, nan
-            self.session.tell("BackwardEnded", call, fields, not_measured(entries), took, value)
+            key = ("BackwardEnded", call.site, value is None, fields, tuple([entry.id for entry in entries]))
+            self.session.tell(call, key, lambda: (dict(fields), not_measured(entries)), took, value)
         for entry in entries:
             entry.scale = root.scale
             entry.spent = False

@@ -107,7 +107,7 @@ class StepHook:
         session = self.session
         optimizer = args[0]
         within = session.local.stack
-        if (within and self._within(optimizer)) or not session.join():
+        if (within and self._within(optimizer)) or not (session.joined or session.join()):
             return None
         record = self.discovery.record_of(optimizer, frame)
         surrounding = session.inside("backward") if within else None
@@ -187,22 +187,20 @@ class StepHook:
         for entry in used:
             entry.spent = True
             entry.fingerprint = None
-        fields: dict[str, Any] = {
-            "optimizer": record.id,
-            "closure": data["closure"],
-            "lr": tuple(self._rates(record)),
-            "by_scaler": data["scaler"],
-        }
-        arrays: dict[str, Any] = {
-            "used": record.ids_of(used),
-            "moved": record.ids_of(moved),
-            "frozen": ids(data["frozen"]),
-        }
+        rates = tuple(self._rates(record))
+        which = record.ids_of(used), record.ids_of(moved), tuple(data["frozen"])
+
+        def make() -> tuple[dict[str, Any], dict[str, Any]]:
+            fields = {"optimizer": record.id, "closure": data["closure"], "lr": rates, "by_scaler": data["scaler"]}
+            return fields, dict(zip(("used", "moved", "frozen"), map(ids, which), strict=True))
+
         if data["values"] is not None:
+            fields, arrays = make()
             self._compare(data["used"], data["values"], fields, arrays)
             self.session.emit("OptimizerStepped", call, fields, arrays, took)
         else:
-            self.session.tell("OptimizerStepped", call, fields, arrays, took)
+            key = ("OptimizerStepped", call.site, record.id, data["closure"], rates, data["scaler"], *which)
+            self.session.tell(call, key, make, took)
         if call.parent is None:
             self.session.gate.stepped()
 

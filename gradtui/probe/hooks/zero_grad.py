@@ -64,7 +64,7 @@ class ZeroGradHook:
         session = self.session
         owner = args[0]
         within = session.local.stack
-        if (within and session.inside("zero_grad") is not None) or not session.join():
+        if (within and session.inside("zero_grad") is not None) or not (session.joined or session.join()):
             return None
         surrounding = session.inside("backward") if within else None
         record = self.discovery.record_of(owner, frame) if isinstance(owner, Optimizer) else None
@@ -95,19 +95,20 @@ class ZeroGradHook:
         cleared, how = self.watcher.settle_clear()
         if how == "nothing" and record is not None and any(entry.grad for entry in record.entries):
             how = "zeros"
-        self.session.tell(
-            "GradsZeroed",
-            call,
-            {
+        numbers = tuple([entry.id for entry in cleared])
+        owner = call.data["owner"]
+        number, covers = (record.id, len(record.entries)) if record is not None else (0, 0)
+
+        def make() -> tuple[dict[str, Any], dict[str, Any]]:
+            return {
                 "by": "optimizer" if record is not None else "module",
-                "owner": call.data["owner"],
+                "owner": owner,
                 "how": how,
-                "optimizer": record.id if record is not None else 0,
-                "covers": len(record.entries) if record is not None else 0,
-            },
-            {"parameters": ids([entry.id for entry in cleared])},
-            took,
-        )
+                "optimizer": number,
+                "covers": covers,
+            }, {"parameters": ids(numbers)}
+
+        self.session.tell(call, ("GradsZeroed", call.site, owner, how, number, covers, numbers), make, took)
 
     def _raised(self, call: Call, error: BaseException) -> None:
         self.session.leave(call)
