@@ -109,7 +109,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
         if self.settings.wrong:
             self.say(self.settings.wrong[0], "warning")
         if self.settings.tour:
-            self.show_card(Card("Welcome", tour))
+            self.show_card(Card("Welcome", tour, any_key=True))
 
     def on_resize(self, event: events.Resize) -> None:
         self.relayout(event.size)  # our own size is still the old one

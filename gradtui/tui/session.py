@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -93,7 +94,7 @@ class Session:
     def open_recording(self, meta: dict[str, str], seq: int) -> None:
         """A run that is over, read from its file."""
         code, signal = meta.get("exit_code", ""), meta.get("signal", "")
-        self.script = meta.get("script", "") or self.script
+        self.script = script_of(_command(meta)) or self.script
         self.hear(
             Ended(seq, int(code) if code.lstrip("-").isdigit() else None, int(signal) if signal.isdigit() else None)
         )
@@ -231,6 +232,14 @@ def _last_words(ended: Ended) -> tuple[str, str]:
 def asks(last: str) -> bool:
     """A line without an end that stops as prompts do: `name? `, `(Pdb) `, `>>> `, `[y/N]: `."""
     return bool(last.strip()) and last.rstrip()[-1] in "?:>)]$#"
+
+
+def _command(meta: dict[str, str]) -> tuple[str, ...]:
+    try:
+        found = json.loads(meta.get("command", "[]"))
+    except ValueError:
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def script_of(command: tuple[str, ...]) -> str:

@@ -44,6 +44,12 @@ class Terminal:
         """Send keys."""
         os.write(self.master, keys.encode())
 
+    def resize(self, columns: int, rows: int) -> None:
+        """As when the person drags the window."""
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        os.kill(self.pid, signal.SIGWINCH)
+
     def wait(self, done: Callable[[], bool], patience: float = 20.0) -> None:
         """Read and draw until `done`."""
         deadline = time.monotonic() + patience

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gradtui.tui.app import GradtuiApp
-from gradtui.wire.messages import Continue, Pause, RunTo, SetBreakpoints, StepOver
+from gradtui.tui.settings import ScreenSettings
+from gradtui.tui.widgets.list_pane import ListPane
+from gradtui.wire.messages import Continue, Pause, RunTo, SetBreakpoints, StepOver, TypeInput
 from tests.tui.conftest import Open, settled
+from tests.tui.fake_run import FakeRun
 
 
 def text_of(app: GradtuiApp, pane: str) -> str:
@@ -104,6 +109,63 @@ async def test_filtering_keeps_only_what_matches(open_run: Open):
         await settled(app, pilot)
         assert "weight" not in text_of(app, "parameters").replace("model.0.weight", "")
         assert "2.bias" in text_of(app, "parameters")
+
+
+async def test_a_recording_opens_without_a_host(tmp_path: Path):
+    run = FakeRun(tmp_path / "run")
+    run.begin()
+    run.play(99)
+    run.writer.set_meta("exit_code", "0")
+    run.writer.close()
+    app = GradtuiApp(tmp_path / "run" / "timeline.db", ScreenSettings(recording=True))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(app, pilot, lambda: app.view.state == "ended")
+        assert "stale-gradient" in text_of(app, "findings") + app.board.ticker._painted[0].text
+        await pilot.press("2", "home")
+        await settled(app, pilot, lambda: not app.view.live)
+        assert app.view.cursor == 1
+        await pilot.press("q")
+    assert app.exit_code == 0
+
+
+async def test_the_first_run_card_closes_on_any_key(open_run: Open):
+    async with open_run(beats=1, settings=ScreenSettings(tour=True)) as (app, pilot, _run):
+        assert len(app.screen_stack) == 2
+        await pilot.press("n")
+        await pilot.pause()
+        assert len(app.screen_stack) == 1
+
+
+async def test_a_search_goes_from_match_to_match(open_run: Open):
+    async with open_run(beats=4) as (app, pilot, _run):
+        await pilot.press("1", "home", "slash", *"loss", "enter")
+        await settled(app, pilot)
+        source = app.board.panes["source"]
+        assert isinstance(source, ListPane)
+        first = source.cursor
+        await pilot.press("full_stop")
+        assert source.cursor > first
+        await pilot.press("comma")
+        assert source.cursor == first
+
+
+async def test_a_line_typed_goes_to_the_script(open_run: Open):
+    async with open_run(beats=1) as (app, pilot, run):
+        await pilot.press("i", *"yes", "enter")
+        await settled(app, pilot, lambda: TypeInput("yes\n") in run.asked)
+        await pilot.press("i", "n", "escape")
+        await settled(app, pilot)
+        assert run.asked.count(StepOver()) == 0
+        assert TypeInput("n\n") not in run.asked
+
+
+async def test_the_palette_reaches_a_parameter(open_run: Open):
+    async with open_run(beats=2) as (app, pilot, _run):
+        await pilot.press("colon", *"2.bias")
+        for _ in range(100):
+            await pilot.pause(0.02)
+        await pilot.press("enter")
+        await settled(app, pilot, lambda: app.view.selection.parameter == 4)
 
 
 async def test_quitting_asks_while_the_script_lives(open_run: Open):

@@ -72,6 +72,35 @@ def test_a_lost_terminal_ends_the_screen(tmp_path: Path):
         term.master, term.slave = os.openpty()
 
 
+def test_the_screen_follows_a_resize(tmp_path: Path):
+    with terminal([*PLAY, str(tmp_path / "run"), "3"]) as term:
+        shown(term, "STOPPED before step #1")
+        term.resize(120, 40)
+        term.wait(lambda: "5 Accumulation" in term.text and "8 Output" in term.text)
+        term.resize(60, 16)
+        term.wait(lambda: "5 Accumulation" not in term.text and "3 Parameters" in term.text)
+        term.resize(38, 8)
+        shown(term, "enlarge the terminal")
+
+
+def test_a_slow_link_shows_a_key_before_older_pictures(tmp_path: Path):
+    with terminal([*PLAY, str(tmp_path / "run"), "3"], rate=12_000) as term:
+        shown(term, "STOPPED before step #1")
+        term.type("5")
+        shown(term, "running sum")
+
+
+def test_the_script_can_be_lent_the_terminal(tmp_path: Path):
+    with terminal([*PLAY, str(tmp_path / "run"), "3"]) as term:
+        shown(term, "STOPPED before step #1")
+        term.type("!")
+        shown(term, "the script's terminal")
+        term.type("\x1d")
+        shown(term, "STOPPED before step #1")
+        term.type("n")
+        shown(term, "before zero_grad #2")
+
+
 def test_an_idle_screen_writes_nothing(tmp_path: Path):
     with terminal([*PLAY, str(tmp_path / "run"), "3"]) as term:
         shown(term, "STOPPED before step #1")

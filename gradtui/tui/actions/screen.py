@@ -16,6 +16,7 @@ from gradtui.tui.screens.card import Card
 from gradtui.tui.screens.explain import explanation
 from gradtui.tui.screens.help import help_rows
 from gradtui.tui.screens.quit import Leaving
+from gradtui.tui.view import Selection
 from gradtui.tui.widgets.pane import Pane
 from gradtui.wire.messages import Leave, Pause, Stop
 
@@ -47,6 +48,17 @@ class ScreenActions(Host):
         here = self._focused_pane().name_
         at = names.index(here) if here in names else 0
         self.focus_pane(names[(at + by) % len(names)])
+
+    def action_process(self) -> None:
+        """Show the next process of the run in all panes."""
+        known = self.view.processes
+        if len(known) < 2:
+            self.say("one process takes part in this run")
+            return
+        here = known.index(self.session.selection.process) if self.session.selection.process in known else 0
+        self.session.selection = Selection(process=known[(here + 1) % len(known)])
+        self.session.picked = False
+        self.say(f"process {self.session.selection.process} of {len(known)}")
 
     def action_zoom(self) -> None:
         self.wish = replace(self.wish, zoomed=not self.wish.zoomed, main=self._focused_pane().name_)

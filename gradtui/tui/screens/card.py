@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import ModalScreen
@@ -26,6 +27,7 @@ class CardBody(Framed):
         self.text_rows = rows
         self.top = 0
         self.page = 1
+        self.closes = "q"
         self._below = 0
 
     def inside(self, width: int, height: int) -> list[Line]:
@@ -37,7 +39,7 @@ class CardBody(Framed):
 
     def ends(self) -> list[Span]:
         more = f" {self._below} more {self.glyphs.down} " if self._below > 0 else ""
-        return [(more, "dim"), (" q closes ", "accent")]
+        return [(more, "dim"), (f" {self.closes} closes ", "accent")]
 
 
 class Card(ModalScreen[None]):
@@ -57,9 +59,17 @@ class Card(ModalScreen[None]):
         Binding("end,G", "scroll(100000)", show=False),
     ]
 
-    def __init__(self, title: str, rows: Rows) -> None:
+    def __init__(self, title: str, rows: Rows, any_key: bool = False) -> None:
         super().__init__()
         self.body = CardBody(title, rows)
+        self._any_key = any_key
+        self.body.closes = "any key" if any_key else "q"
+
+    def on_key(self, event: events.Key) -> None:
+        """For a card that nobody asked for, any key closes it."""
+        if self._any_key:
+            event.stop()
+            self.dismiss()
 
     def use(self, palette: Palette = DARK, glyphs: Glyphs = UNICODE) -> None:
         """Colours and alphabet."""
