@@ -365,6 +365,8 @@ class GraphKept(Origin):
 
     backwards: int
     """How many earlier backwards' graphs are still alive."""
+    oldest: int = 0
+    """Ordinal of the backward whose graph is the oldest of them; 0 when not known."""
     nodes: int = 0
     names: tuple[str, ...] = ()
     """Variables found to hold them."""

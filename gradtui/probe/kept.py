@@ -12,6 +12,7 @@ from gradtui.probe.sites import PERSON, owner_of
 
 _KEPT_MARKS = 4096
 _WALKED = 2000
+_TOLD_FROM = 3
 _NAMED = 4
 """Growths of one site for which the holding variables are looked for."""
 
@@ -26,22 +27,26 @@ class KeptGraphs:
     """Marks of earlier backwards, by call site."""
 
     def __init__(self) -> None:
-        self._marks: dict[int, list[tuple[weakref.ref[_Mark], int]]] = {}
+        self._marks: dict[int, list[tuple[weakref.ref[_Mark], int, int]]] = {}
         self._told: dict[int, int] = {}
 
-    def look(self, site: int, root: torch.Tensor, frame: FrameType | None) -> tuple[int, list[str]] | None:
-        """Before a backward: (how many earlier graphs from this line are alive, variables that hold them) when that has grown."""
+    def look(
+        self, site: int, ordinal: int, root: torch.Tensor, frame: FrameType | None
+    ) -> tuple[int, int, list[str]] | None:
+        """Before a backward: (how many earlier graphs from this line are alive, the backward of the oldest, variables that hold
+        them) when that has grown. One or two may wait for Python's collector of cycles: they are not told."""
         node = root.grad_fn
-        marks = [pair for pair in self._marks.get(site, ()) if pair[0]() is not None]
+        marks = [mark for mark in self._marks.get(site, ()) if mark[0]() is not None]
         alive = len(marks)
-        found: tuple[int, list[str]] | None = None
-        if alive > self._told.get(site, 0) and (alive <= 4 or alive & (alive - 1) == 0):
+        found: tuple[int, int, list[str]] | None = None
+        if alive >= _TOLD_FROM and alive > self._told.get(site, 0) and (alive <= 4 or alive & (alive - 1) == 0):
             self._told[site] = alive
-            found = alive, _holders({number for _, number in marks}, root, frame) if alive <= _NAMED else []
+            names = _holders({number for _, number, _ in marks}, root, frame) if alive <= _NAMED else []
+            found = alive, marks[0][2], names
         if node is not None and alive < _KEPT_MARKS:
             mark = _Mark()
             node.metadata["gradtui"] = mark  # type: ignore[index]
-            marks.append((weakref.ref(mark), node._sequence_nr()))
+            marks.append((weakref.ref(mark), node._sequence_nr(), ordinal))
         self._marks[site] = marks
         return found
 

@@ -44,7 +44,7 @@ class GraphRetained(Rule):
 
     def _kept(self, event: ev.GraphKept, ledger: Ledger) -> Iterator[Finding]:
         last = next(reversed(ledger.backwards.values()), None)
-        ordinal = last.ordinal if last is not None else 1
+        ordinal = event.oldest + 1 if event.oldest else last.ordinal if last is not None else 1
         fault = self.fault("kept", "backward", ordinal, event.seq, event.site or (last.site if last else None))
         if event.backwards <= fault.facts.get("alive", 0):
             return
@@ -99,8 +99,20 @@ class GraphRetained(Rule):
         if fault.key == "kept":
             alive = int(fault.facts.get("alive", 1))
             message = f"The graphs of {plural(alive, 'earlier backward')} are still alive, held{held or ' by something in the program'} ({line(fault.site)})."
-            evidence = Evidence("graphs still alive", f"{alive:,} ({plural(int(fault.facts.get('nodes', 0)), 'node')})", "0")
-            return Said(message, f"Keep a number instead of a tensor: `.item()` or `.detach()` where {name} is added to, at {line(fault.site)}.", (evidence,))
+            evidence = Evidence(
+                "graphs still alive", f"{alive:,} ({plural(int(fault.facts.get('nodes', 0)), 'node')})", "0"
+            )
+            return Said(
+                message,
+                f"Keep a number instead of a tensor: `.item()` or `.detach()` where {name} is added to, at {line(fault.site)}.",
+                (evidence,),
+            )
         message = f"Each backward walks a longer graph than the one before: the history of earlier iterations is part of the loss{f', through {some(fault.names)}' if fault.names else ''}."
-        evidence = Evidence("nodes in the graph", f"{int(fault.facts.get('nodes', 0)):,}", f"about {int(fault.facts.get('start', 0)):,}, as in the beginning")
-        return Said(message, f"Detach what is carried over ({name}) before it goes into the next iteration.", (evidence,))
+        evidence = Evidence(
+            "nodes in the graph",
+            f"{int(fault.facts.get('nodes', 0)):,}",
+            f"about {int(fault.facts.get('start', 0)):,}, as in the beginning",
+        )
+        return Said(
+            message, f"Detach what is carried over ({name}) before it goes into the next iteration.", (evidence,)
+        )

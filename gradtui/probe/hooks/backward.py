@@ -123,7 +123,7 @@ class BackwardHook:
             call.data["handles"].extend(self.ops.arm(call, roots))
         call.data["measure"] = self._worth_measuring(call)
         if not nested and type(roots[0]) in _PLAIN:
-            call.data["kept"] = self._kept.look(call.site, roots[0], frame)
+            call.data["kept"] = self._kept.look(call.site, call.ordinal, roots[0], frame)
             if call.ordinal & (call.ordinal - 1) == 0:
                 call.data["values"] = self.watcher.take_values()
         call.announced = lambda: self._announce(call)
@@ -252,8 +252,8 @@ class BackwardHook:
     def _tell_kept(self, call: Call) -> None:
         kept = call.data.get("kept")
         if kept is not None:
-            alive, names = kept
-            self.session.emit("GraphKept", None, {"backwards": alive, "names": names})
+            alive, oldest, names = kept
+            self.session.emit("GraphKept", None, {"backwards": alive, "oldest": oldest, "names": names})
 
     def _look_for_lost(self, call: Call, landed: set[int]) -> None:
         """Owned leaves that this graph does not reach: see now and then whether they are still in a module."""
