@@ -16,6 +16,10 @@ _COMMANDS = {
     "check": "run it to the end and report what is wrong; for CI",
     "explain": "what a rule means, and how to mend what it finds",
     "examples": "bundled training programs to try it on",
+    "runs": "the runs on disk",
+    "attach": "return to a live run",
+    "open": "look back at a run that has ended",
+    "doctor": "what this terminal can do",
 }
 
 

@@ -7,6 +7,7 @@ import sys
 import click
 
 from gradtui.commands.program import ProgramCommand, launch_of, program_options
+from gradtui.commands.screen import screen_options, screen_settings
 from gradtui.errors import UsageError
 
 
@@ -18,16 +19,17 @@ from gradtui.errors import UsageError
     default="params",
     help="ops: watch every operation, so that the first NaN or Inf is named by its operation and line.",
 )
-@click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters only.")
+@screen_options
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     program: tuple[str, ...],
     module: str | None,
     example: str | None,
     python: str | None,
     watch: str,
-    ascii_only: bool,
+    **options: object,
 ) -> int:
     """Step through a training program in the terminal.
 
@@ -47,6 +49,6 @@ def command(
 
     directory = new_run()
     start_host(directory, launch, {}, (24, 80), watch)
-    from gradtui.tui import ScreenSettings, open_screen
+    from gradtui.tui import open_screen
 
-    return open_screen(directory, settings=ScreenSettings(ascii=ascii_only, script=launch.script))
+    return open_screen(directory, settings=screen_settings(script=launch.script, **options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,25 @@ def new_run() -> Path:
     path = base / f"{stamp}-{os.getpid()}"
     path.mkdir(mode=0o700)
     return path
+
+
+def saved_runs() -> list[Path]:
+    """Folders of the runs on disk, newest first."""
+    base = runs_directory()
+    if not base.is_dir():
+        return []
+    found = [path for path in base.iterdir() if (path / "timeline.db").is_file()]
+    return sorted(found, key=lambda path: path.stat().st_ctime, reverse=True)
+
+
+def is_live(path: Path) -> bool:
+    """A host serves it."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(str(path / "client.sock"))
+        except OSError:
+            return False
+    return True
 
 
 def _prune(base: Path) -> None:

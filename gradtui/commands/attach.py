@@ -1,0 +1,27 @@
+"""`gradtui attach`: return to a run that goes on."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gradtui.commands.screen import screen_options, screen_settings
+from gradtui.errors import UsageError
+from gradtui.host.runs import is_live, saved_runs
+
+
+@click.command("attach")
+@click.argument("run", required=False)
+@click.option("--readonly", is_flag=True, help="Look, do not steer.")
+@screen_options
+def command(run: str | None, readonly: bool, **options: object) -> int:
+    """Return to the live run RUN (the newest one unless named; `gradtui runs` lists them)."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("attach needs a terminal")
+    live = [path for path in saved_runs() if is_live(path) and (run is None or path.name == run)]
+    if not live:
+        raise UsageError(f"no live run named {run!r}; `gradtui runs` lists them" if run else "no run is live")
+    from gradtui.tui import open_screen
+
+    return open_screen(live[0], settings=screen_settings(readonly=readonly, **options))
