@@ -62,11 +62,11 @@ def around(
     through unchanged, and a traceback shows no frame of ours (a bare `raise` adds no entry for the frame that re-raises).
     """
     compiling = torch.compiler.is_compiling
-    ours = session.ours(hook)
+    ours, local = session.ours(hook), session.local
 
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if compiling() or session.off or session.local.busy or session.link.dead:  # session.silent, without its call
+        if compiling() or session.off or local.busy or session.link.dead:  # session.silent, without its call
             return original(*args, **kwargs)
         token = None
         try:

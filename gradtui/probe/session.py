@@ -50,6 +50,10 @@ class Call:
         "started",
     )
 
+    began: float
+    own: float
+    """Set when it is entered."""
+
     def __init__(
         self, kind: str, number: int, parent: Call | None, ordinal: int, depth: int, place: tuple[int, str, int]
     ) -> None:
@@ -62,8 +66,6 @@ class Call:
         self.depth = depth
         self.file, self.line = file, line
         self.started = time()
-        self.began = 0.0
-        self.own = 0.0
         self.announced: Callable[[], None] | None = None
         """Tells the host that the call has begun, once, when something happens inside it."""
         self.data: dict[str, Any] = {}
@@ -122,7 +124,7 @@ class Session:
         self.link = Link(self.link.path)
         self.gate = Gate(self.link, self._answer)
         self.sites.tell_again()
-        self.local = _Local()
+        self.local.stack, self.local.busy = [], False  # the object is known to every guard
         self.lock = threading.RLock()
         self.joined = False
         self.off = False
@@ -356,21 +358,21 @@ class Session:
 class Ours:
     """Our own work in the person's thread. One a hook, never entered twice at a time: under the session's lock, and silent inside."""
 
-    __slots__ = ("_apart", "_began", "_hook", "_lock", "_session")
+    __slots__ = ("_apart", "_began", "_hook", "_local", "_lock", "_session")
 
     def __init__(self, session: Session, hook: str) -> None:
         self._session = session
         self._hook = hook
         self._apart: AbstractContextManager[Any] | None = None
         self._began = 0.0
-        self._lock = session.lock
+        self._lock, self._local = session.lock, session.local
 
     def __enter__(self) -> None:
         session = self._session
         began = perf_counter()
         lock = session.lock
         lock.acquire()
-        session.local.busy = True
+        self._local.busy = True
         self._began, self._lock = began, lock
         if dispatch_modes() or function_modes():
             self._apart = apart()
@@ -384,12 +386,14 @@ class Ours:
             if self._apart is not None:
                 outside, self._apart = self._apart, None
                 outside.__exit__(None, None, None)
-            if error is None or not isinstance(error, Exception) or _of_signal_handler(error):
+            if error is None:
+                return False
+            if not isinstance(error, Exception) or _of_signal_handler(error):
                 return False
             session.failed(self._hook, error)
             return True
         finally:
-            session.local.busy = False
+            self._local.busy = False
             session.own += perf_counter() - self._began
             self._lock.release()
 

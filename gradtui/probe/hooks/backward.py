@@ -29,6 +29,20 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _FACTORS = ("DivBackward0", "MulBackward0")
 
 
+_FIELDS = (
+    "loss",
+    "value_finite",
+    "reached",
+    "retain_graph",
+    "create_graph",
+    "root",
+    "divisor",
+    "reduction",
+    "scale",
+    "training",
+    "eval_modules",
+    "nodes",
+)
 _HELD = 64
 _UNCHANGED = 0.1
 """Part of the time for walks that goes to graphs which look the same as last time."""
@@ -223,7 +237,8 @@ class BackwardHook:
 
     def _after(self, call: Call, result: Any) -> None:
         took = self.session.leave(call)
-        for handle in call.data["handles"]:
+        data = call.data
+        for handle in data["handles"]:
             handle.remove()
         landed = self._landed(call, self.watcher.registry.tracked)
         if call.data.get("values"):
@@ -322,29 +337,30 @@ class BackwardHook:
         value = data["value"]
         finite = data.get("finite", True) if value is None else isfinite(value)
         fields = (
-            ("loss", ""),
-            ("value_finite", finite),
-            ("reached", data["reached"]),
-            ("retain_graph", data["retain_graph"]),
-            ("create_graph", data["create_graph"]),
-            ("root", root.node),
-            ("divisor", data["divisor"]),
-            ("reduction", root.reduction),
-            ("scale", root.scale),
-            ("training", training),
-            ("eval_modules", evals),
-            ("nodes", data["nodes"]),
+            "",
+            finite,
+            data["reached"],
+            data["retain_graph"],
+            data["create_graph"],
+            root.node,
+            data["divisor"],
+            root.reduction,
+            root.scale,
+            training,
+            evals,
+            data["nodes"],
         )
         if data["measure"] or data["had"]:
             fact, number = self.session.fact, None if value is None else ("value", value)
-            self._send(
-                call, landed, lambda arrays: fact("BackwardEnded", call, dict(fields), arrays, took, number=number)
-            )
+            named = dict(zip(_FIELDS, fields, strict=True))
+            self._send(call, landed, lambda arrays: fact("BackwardEnded", call, named, arrays, took, number=number))
         else:
             for entry, grad in landed:
                 entry.grad, entry.version, entry.norm = id(grad), grad._version, nan
-            key = ("BackwardEnded", call.site, value is None, fields, tuple([entry.id for entry in entries]))
-            self.session.tell(call, key, lambda: (dict(fields), not_measured(entries)), took, value)
+            key = ("BackwardEnded", call.site, value is None, *fields, *[entry.id for entry in entries])
+            self.session.tell(
+                call, key, lambda: (dict(zip(_FIELDS, fields, strict=True)), not_measured(entries)), took, value
+            )
         for entry in entries:
             entry.scale = root.scale
             entry.spent = False
