@@ -135,6 +135,7 @@ KEYS: tuple[Key, ...] = (
     _pane("parameters", "sort.previous", "less_than_sign", "sort(-1)", "", "sort by the column before", "<"),
     _pane("gradient", "view", "v", "view", "View", "heat map, values"),
     _pane("gradient", "scale", "m", "scale", "Scale", "linear, logarithmic, rank"),
+    _pane("gradient", "absolute", "a", "absolute", "", "sizes without their signs, and back"),
     _pane("gradient", "what", "w", "what", "Grad/value", "the gradient, or the parameter itself"),
     _pane("gradient", "slice", "x", "slice(1)", "", "next slice of a tensor of more than two dimensions"),
     _pane("gradient", "slice.previous", "X", "slice(-1)", "", "slice before"),

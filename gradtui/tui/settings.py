@@ -66,6 +66,8 @@ def wants_ascii(settings: ScreenSettings, environ: Mapping[str, str] = os.enviro
 
 def prepare_environment(settings: ScreenSettings, environ: MutableMapping[str, str] = os.environ) -> None:
     """Set what Textual reads at import: no animations, no smooth scrolling, a short wait after Esc outside tmux."""
+    for name in ("COLUMNS", "LINES"):
+        environ.pop(name, None)  # exported by some shells; with them Textual never sees a resize
     environ["TEXTUAL_ANIMATIONS"] = "none"
     environ["TEXTUAL_SMOOTH_SCROLL"] = "0"
     if "TMUX" not in environ:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from pathlib import Path
 from time import perf_counter
 
@@ -42,6 +42,8 @@ class Story:
         self.output = TerminalText()
         self.findings: tuple[Listed, ...] = ()
         self._rows: OrderedDict[int, EventRow | None] = OrderedDict()
+        self._ahead: deque[Event] = deque()
+        """Decoded and not yet folded."""
         self._revision = 0
         self._offset = -1
         self._written = 0
@@ -62,8 +64,17 @@ class Story:
         if self.head - self.cursor > MOST_BEHIND:
             self._leap(self.head)
         while self.cursor < self.head and perf_counter() - start < budget:
-            self._fold(self.head, MORSEL)
+            self._next()
         return self.cursor >= self.head
+
+    def _next(self) -> None:
+        """Fold one event; of 10,000 parameters it takes 30 ms, so the clock is looked at after each."""
+        if not (self._ahead and self._ahead[0].seq == self.cursor + 1):
+            self._ahead = deque(self.reader.events(self.cursor, self.head, MORSEL))
+        if self._ahead:
+            self._take(self._ahead.popleft())
+        else:
+            self.cursor = self.head
 
     def _fold(self, upto: int, limit: int) -> bool:
         events = self.reader.events(self.cursor, upto, limit)

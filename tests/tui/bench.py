@@ -29,7 +29,7 @@ from gradtui.wire.messages import Grown, Running
 from tests.tui.fake_run import FakeRun, Training
 from tests.tui.terminal import Terminal, terminal
 
-PARAMETERS = 300
+PARAMETERS = int(os.environ.get("GRADTUI_BENCH_PARAMETERS", "300"))
 TICK = 0.04
 
 

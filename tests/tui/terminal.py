@@ -108,7 +108,9 @@ def terminal(command: list[str], columns: int = 80, rows: int = 24, rate: float 
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
         for number in (0, 1, 2):
             os.dup2(slave, number)
-        environ = {k: v for k, v in os.environ.items() if not k.startswith(("TEXTUAL", "TMUX", "NO_COLOR"))}
+        environ = {
+            k: v for k, v in os.environ.items() if not k.startswith(("TEXTUAL", "TMUX", "NO_COLOR", "COLUMNS", "LINES"))
+        }
         environ |= {
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",

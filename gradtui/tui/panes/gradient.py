@@ -41,6 +41,7 @@ class GradientPane(ListPane):
         self.mode: Mode = "heat"
         self.scale: heat.Scale = "linear"
         self.what: Literal["grad", "value"] = "grad"
+        self.absolute = False
         self.index: tuple[int, ...] = ()
         self.spot = (0, 0)
         """Row and column: of the marked cell in heat, of the first number in values."""
@@ -92,7 +93,7 @@ class GradientPane(ListPane):
             return [], []
         name = elide(state.info.name, max(self.size.width - 40, 12), self.glyphs.ellipsis)
         suffix = ".grad" if self.what == "grad" else " (value)"
-        how = f"{self.mode} {self.scale}" if self.mode == "heat" else self.mode
+        how = f"{self.mode} {'|g| ' if self.absolute else ''}{self.scale}" if self.mode == "heat" else self.mode
         picture = view.tensor.view
         other = picture is not None and (picture.parameter != state.info.id or picture.what != self.what)
         age = "reading, " if other else "old, " if view.tensor.stale else ""
@@ -137,8 +138,9 @@ class GradientPane(ListPane):
     def _picture(self, picture: TensorView, width: int, height: int) -> list[Line]:
         if self.mode == "values":
             return self._numbers(picture, width, height)
-        shades = heat.Shades(picture.grid, self.scale)
-        grid, down, across = heat.stretched(picture.grid, width - 1, height if self._by_glyphs else 2 * height)
+        sizes = [[abs(value) for value in row] for row in picture.grid] if self.absolute else picture.grid
+        shades = heat.Shades(sizes, self.scale)
+        grid, down, across = heat.stretched(sizes, width - 1, height if self._by_glyphs else 2 * height)
         rows = heat.ramp(grid, shades, self.glyphs) if self._by_glyphs else heat.blocks(grid, shades)
         self._mark_spot(rows, down, across)
         return [line(" ", *row[: width - 1]) for row in rows[:height]]
@@ -269,6 +271,10 @@ class GradientPane(ListPane):
 
     def action_scale(self) -> None:
         self.scale = heat.SCALES[(heat.SCALES.index(self.scale) + 1) % len(heat.SCALES)]
+        self.paint()
+
+    def action_absolute(self) -> None:
+        self.absolute = not self.absolute
         self.paint()
 
     def action_what(self) -> None:

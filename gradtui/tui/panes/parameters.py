@@ -47,6 +47,7 @@ class ParametersPane(ListPane):
         self._ordered_for: tuple[object, ...] = ()
         self._root = ""
         self._longest = 0
+        self._named = 0
         self._picked = 0
 
     def watch_view(self) -> None:
@@ -70,8 +71,10 @@ class ParametersPane(ListPane):
             return
         self._ordered_for = key
         self._findings = _by_parameter(view)
-        self._root = common_root([state.info.name for state in view.parameters.values()])
-        self._longest = max((len(self._short(state)) for state in view.parameters.values()), default=0)
+        if len(view.parameters) != self._named:
+            self._named = len(view.parameters)
+            self._root = common_root([state.info.name for state in view.parameters.values()])
+            self._longest = max((len(self._short(state)) for state in view.parameters.values()), default=0)
         wanted = wanted_by(self.filter, view.counts.backward)
         self._order = [state for state in view.parameters.values() if wanted(state)]
         if self.sort != "order":
