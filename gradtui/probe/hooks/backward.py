@@ -98,7 +98,7 @@ class BackwardHook:
         self.scales = scales
         self._patches = Patches()
         self._walks = Governor(share=0.02, credit=0.2)
-        self._numbers = Governor(share=0.01, credit=0.5)
+        self._numbers = Governor(share=0.01, credit=0.3)
         """Norms in free-run: of every backward at first, then of as many as their share of the time pays for."""
         self._kept = KeptGraphs()
         self._unwell = False
