@@ -19,7 +19,7 @@ KEPT_ROWS = 6_000
 """Lines of the timeline kept at hand; others are read again."""
 BLOCK = 200
 MORSEL = 16
-"""Events folded between two looks at the clock: an event of 300 parameters takes about half a millisecond."""
+"""Events decoded at once."""
 MOST_BEHIND = 1_000
 """Events that a following client may be behind before it starts again from a newer snapshot."""
 OUTPUT_BACKLOG = 1 << 19

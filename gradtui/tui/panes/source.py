@@ -52,8 +52,10 @@ class SourcePane(ListPane):
             return [], []
         name = PurePath(view.source.file).name
         right = "" if view.source.kept else "as on disk now"
-        stack = " < ".join(frame.function for frame in view.frames[:3])
-        return [(f"{name}:{view.line}" if view.line else name, "dim")], [(stack or right, "dim")]
+        place = f"{name}:{view.line}" if view.line else name
+        stack = " < ".join(frame.function.rpartition(".")[2] for frame in view.frames[:4])
+        room = self.size.width - width_of(place) - 22
+        return [(place, "dim")], [(clip(stack or right, max(room, 0), self.glyphs.ellipsis), "dim")]
 
     def _row(self, view: View, index: int, width: int) -> Line:
         assert view.source is not None
