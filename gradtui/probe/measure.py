@@ -117,6 +117,22 @@ def _norm(values: torch.Tensor) -> float:
     return float(torch.linalg.vector_norm(values))
 
 
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def checksum(tensor: torch.Tensor) -> int | None:
+    """Sum of the elements' bit patterns: differs when any value differs, but for rare cancellation. None where it cannot be taken.
+
+    A norm will not do: a late, small step may leave it the same to the last bit.
+    """
+    values = plain(tensor)
+    if values is None or values.device.type != "cpu":
+        return None
+    with torch.no_grad():
+        values = torch.view_as_real(values) if values.is_complex() else values
+        return int(values.view(_BITS[values.element_size()]).sum())
+
+
 def finite(tensor: torch.Tensor) -> bool:
     """No NaN and no Inf in it."""
     values = plain(tensor)

@@ -45,8 +45,8 @@ class Tracked:
         self.version = 0
         self.norm = 0.0
         self.value_version = tensor._version
-        self.fingerprint: float | None = None
-        """Norm of the values at the last event, where they are compared."""
+        self.fingerprint: int | None = None
+        """Checksum of the values at the last event, where they are compared."""
         self.owners = 0
         """How many optimizers own it."""
         self.trainable = tensor.requires_grad

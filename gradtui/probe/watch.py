@@ -76,35 +76,31 @@ class Watcher:
             self._tell_cleared("none", cleared)
 
     def _differs(self, entry: Tracked, leaf: torch.Tensor) -> bool:
-        norm = measure.norms([leaf.detach()])[0]
-        return norm != entry.fingerprint and not (isnan(norm) and isnan(entry.fingerprint or 0.0))
+        return measure.checksum(leaf.detach()) != entry.fingerprint
 
     def take_fingerprints(self, entries: list[Tracked]) -> None:
         """Remember the values of leaves that no optimizer owns, so that `W.data -= …` is seen (it bumps no version)."""
-        ownerless = [entry for entry in entries if not entry.owners]
-        if not ownerless:
-            return
-        pairs = [(entry, leaf) for entry in ownerless if (leaf := entry.ref()) is not None]
-        pairs = [(entry, leaf) for entry, leaf in pairs if leaf.device.type == "cpu"]
-        for (entry, _), norm in zip(pairs, measure.norms([leaf.detach() for _, leaf in pairs]), strict=True):
-            entry.fingerprint = norm
+        for entry in entries:
+            if not entry.owners and (leaf := entry.ref()) is not None:
+                entry.fingerprint = measure.checksum(leaf.detach())
 
-    def take_values(self) -> list[tuple[Tracked, float]]:
-        """Norms of the values of all watched leaves, for a look at what a backward changes; empty where that is costly."""
-        pairs = [(entry, leaf) for entry in self.registry.tracked if (leaf := entry.ref()) is not None]
-        leaves = [leaf.detach() for _, leaf in pairs]
-        if not measure.synchronous(leaves) or sum(leaf.numel() for leaf in leaves) > _COMPARED_ELEMENTS:
+    def take_values(self) -> list[tuple[Tracked, int]]:
+        """Checksums of the values of all watched leaves, for a look at what a backward changes; empty where that is costly."""
+        pairs = [(entry, leaf.detach()) for entry in self.registry.tracked if (leaf := entry.ref()) is not None]
+        if sum(leaf.numel() for _, leaf in pairs) > _COMPARED_ELEMENTS:
             return []
-        return list(zip([entry for entry, _ in pairs], measure.norms(leaves), strict=True))
+        return [(entry, found) for entry, leaf in pairs if (found := measure.checksum(leaf)) is not None]
 
-    def changed_inside(self, values: list[tuple[Tracked, float]]) -> list[Tracked]:
+    def changed_inside(self, values: list[tuple[Tracked, int]]) -> list[Tracked]:
         """Leaves whose values a backward has changed while their gradient is still there (a step inside it clears or uses it)."""
-        alive = [(entry, leaf, norm) for entry, norm in values if (leaf := entry.ref()) is not None and leaf.is_leaf]
-        now = measure.norms([leaf.detach() for _, leaf, _ in alive])
         return [
             entry
-            for (entry, leaf, was), norm in zip(alive, now, strict=True)
-            if norm != was and not (isnan(norm) and isnan(was)) and leaf.grad is not None and not entry.spent
+            for entry, was in values
+            if (leaf := entry.ref()) is not None
+            and leaf.is_leaf
+            and leaf.grad is not None
+            and not entry.spent
+            and measure.checksum(leaf.detach()) != was
         ]
 
     def _tell_cleared(self, how: str, entries: list[Tracked]) -> None:

@@ -24,7 +24,7 @@ from gradtui.host.sources import Sources
 from gradtui.probe.hooks.backward import _Incoming
 from gradtui.probe.start import Probe
 from gradtui.wire.decode import event_of, unpack
-from gradtui.wire.encode import PacketReader, packet
+from gradtui.wire.encode import FIGURES, PacketReader, packet
 
 E = TypeVar("E")
 approx: Any = pytest.approx
@@ -47,6 +47,8 @@ class Collector(threading.Thread):
         self.moves: list[list[Request] | Callable[[], list[Request]]] = []
         """What to send at each stop, in order; after the last one: continue."""
         self.hang_up_at_stop = False
+        self.again = 0
+        """Facts that came as figures only."""
         self.changed = threading.Condition()
         self.connection: socket.socket | None = None
         self._marks = 0
@@ -66,7 +68,17 @@ class Collector(threading.Thread):
         reader = PacketReader()
         while data := connection.recv(1 << 16):
             for header, payload in reader.feed(data):
-                self._take(unpack(header, payload), connection)
+                self._take(unpack(header, payload) if header else self._again(payload), connection)
+
+    def _again(self, payload: bytes) -> dict[str, Any]:
+        """A fact told before, with other figures."""
+        number, *figures = FIGURES.unpack(payload)
+        self.again += 1
+        kept = next(fields for fields in reversed(self.packets) if fields.get("keep") == number)
+        fields = {**kept, **dict(zip(("call", "parent", "ordinal", "time", "duration", "value"), figures, strict=True))}
+        if kept.get("value") is None:
+            del fields["value"]
+        return {key: value for key, value in fields.items() if key != "keep"}
 
     def _take(self, fields: dict[str, Any], connection: socket.socket) -> None:
         kind = fields["t"]
@@ -120,7 +132,7 @@ class Probed:
         self.page = directory / "page"
         self.page.write_bytes(bytes(4096))
         self.collector = Collector(path)
-        self.collector.config = {"page": str(self.page), "slot": 0, "stop_first": False}
+        self.collector.config = {"page": str(self.page), "slot": 0, "stop_first": False, "remembers": True}
         self.probe = Probe(str(path))
         self._marks = 0
         self._seen_sources = Sources()
@@ -134,6 +146,11 @@ class Probed:
         for move in moves:
             listed = move if isinstance(move, list) else [move]
             self.collector.moves.append([{"do": one} if isinstance(one, str) else one for one in listed])
+
+    @property
+    def again(self) -> int:
+        """Facts that came as figures only."""
+        return self.collector.again
 
     def _settle(self) -> None:
         link = self.probe.session.link

@@ -181,7 +181,7 @@ def test_a_pause_stops_a_free_run_at_the_next_call(probed: Probed):
     w = torch.ones(1, requires_grad=True)
     w.sum().backward()
     probed.collector.send({"do": "pause"})
-    page = memoryview(link.page)  # type: ignore[arg-type]
+    page = memoryview(link.page)
     page[0] = 1
     page.release()
     w.sum().backward()

@@ -107,3 +107,13 @@ def test_a_new_leaf_of_the_same_name_is_not_a_rebound_one(probed: Probed):
         w = (w - 0.1 * w.grad).detach().requires_grad_()  # type: ignore[operator]
     assert [event.rebound for event in probed.all(ParametersEdited)] == []
     assert probed.names() == ["w", "w"]
+
+
+def test_sees_an_update_too_small_to_move_the_norm(probed: Probed) -> None:
+    """A late step by hand changes a few last bits of a large tensor; its norm in float32 stays the same."""
+    w = torch.full((1000, 100), 0.5, requires_grad=True)
+    for _ in range(3):  # an update is found at the next call
+        (w * torch.eye(1000, 100)).sum().backward()
+        w.data[0, 0] += 1e-7
+        w.grad = None
+    assert len(probed.all(ParametersEdited)) == 2
