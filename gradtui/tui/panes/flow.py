@@ -27,6 +27,12 @@ class ModuleFlow:
         held = [state.norm for state in self.states if state.state != "none"]
         return sqrt(sum(norm * norm for norm in held)) if held else -1.0
 
+    @property
+    def last(self) -> float:
+        """The same after the last backward, also when it has been cleared since; -1.0 before any."""
+        held = [state.history[-1] for state in self.states if state.history]
+        return sqrt(sum(norm * norm for norm in held)) if held else -1.0
+
 
 def modules(parameters: dict[int, ParameterState]) -> list[ModuleFlow]:
     """Parameters grouped by the module that holds them, in the order they were met."""
@@ -59,13 +65,16 @@ class FlowPane(ListPane):
 
     def watch_view(self) -> None:
         self._modules = modules(self.view.parameters)
-        norms = [log10(m.norm) for m in self._modules if isfinite(m.norm) and m.norm > 0]
+        shown = [norm for module in self._modules for norm in (module.norm, module.last)]
+        norms = [log10(norm) for norm in shown if isfinite(norm) and norm > 0]
         low, high = (floor(min(norms)), ceil(max(norms) + 1e-9)) if norms else (-6, 2)
         self._low, self._high = max(low - 1, high - 16), max(high, low + 2)
         super().watch_view()
 
     def heading(self, view: View) -> tuple[list[Span], list[Span]]:
-        return [("|grad| by module, log scale", "dim")], self.place(view)
+        cleared = any(module.norm < 0 <= module.last for module in self._modules)
+        note = f"   {self.glyphs.old} cleared since" if cleared else ""
+        return [(f"|grad| by module, log scale{note}", "dim")], self.place(view)
 
     def count(self, view: View) -> int:
         return len(self._modules)
@@ -90,23 +99,25 @@ class FlowPane(ListPane):
         module = self._modules[index]
         name = self._name_width(width)
         room = max(width - name - 16, 4)
-        norm = module.norm
+        cleared = module.norm < 0 <= module.last
+        norm = module.last if cleared else module.norm
         letters = sorted({c for s in module.states for c in flags.letters(s, view.counts.backward)} - set("FDC"))
         figure = "None" if norm < 0 else figures.norm(norm)
         finite = all(state.finite for state in module.states)
         return [
             (fit(elide(module.name, name, self.glyphs.ellipsis), name) + " ", ""),
-            (fit(self._bar(norm, room), room), "accent" if finite else "error"),
-            (" " + fit(figure, 9), "strong" if finite else "error"),
+            (fit(self._bar(norm, room, cleared), room), "error" if not finite else "dim" if cleared else "accent"),
+            (" " + fit(figure, 9), "error" if not finite else "dim" if cleared else "strong"),
             (" " + "".join(letters), "warning" if finite else "error"),
         ]
 
-    def _bar(self, norm: float, room: int) -> str:
+    def _bar(self, norm: float, room: int, cleared: bool) -> str:
         if not isfinite(norm):
             return "!" * room
         if norm <= 0:
             return ""
-        return figures.bar(log10(norm) - self._low, self._high - self._low, room, self.glyphs)
+        bar = figures.bar(log10(norm) - self._low, self._high - self._low, room, self.glyphs)
+        return self.glyphs.old * len(bar) if cleared else bar
 
     def nothing(self, view: View, width: int) -> list[Line]:
         return self.empty(width, "Gradient sizes by module appear after the first backward. Press B to run to one.")
