@@ -17,7 +17,7 @@ from gradtui.wire.encode import FIGURES, PacketReader
 from gradtui.wire.ring import RingReader, create, usable
 
 _LENGTH = struct.Struct("<I")
-_SOON, _LATER = 0.002, 0.02
+_SOON, _LATER = 0.005, 0.02
 """Seconds between looks at a ring."""
 
 
