@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from typing import Any
 
 import click
 
 from gradtui.commands.program import ProgramCommand, launch_of, program_options
 from gradtui.commands.screen import screen_options, screen_settings
+from gradtui.commands.settings import table
 from gradtui.errors import UsageError
 
 
@@ -47,8 +50,11 @@ def command(
         raise UsageError("run needs a terminal; without one use: gradtui check …")
     from gradtui.host.runs import new_run, start_host
 
+    found, _ = table()
+    settings: dict[str, Any] = {key: found[key] for key in ("select", "ignore", "thresholds") if key in found}
     directory = new_run()
-    start_host(directory, launch, {}, (24, 80), watch)
+    columns, rows = shutil.get_terminal_size()
+    start_host(directory, launch, settings, (rows, columns), watch)
     from gradtui.tui import open_screen
 
     return open_screen(directory, settings=screen_settings(script=launch.script, **options))

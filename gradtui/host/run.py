@@ -132,6 +132,8 @@ class Run:
         self.launch: Launch | None = None
         self._page = _Page(directory / "page")
         self._joined = 0
+        self._stopped_for: set[tuple[str, int, str, str, bool]] = set()
+        """Findings that have been new once, whether or not a free run stopped for them."""
         self._site_numbers: dict[CallSite, int] = {}
         self._pending_edits: dict[int, list[tuple[Event, str, bytes, bytes]]] = {}
         self._server: asyncio.Server | None = None
@@ -350,19 +352,22 @@ class Run:
 
     def _stop_on(self, changed: list[Finding], process: int) -> None:
         steering = self.steering
-        if not (steering.free or steering.to_finding):
-            return
         for finding in changed:
-            if finding.status == "withdrawn" or finding.count > 1 or finding.cause:
+            if finding.status == "withdrawn" or finding.cause:
                 continue
             suspicion = finding.status == "suspected"
+            identity = (finding.rule, finding.process, finding.key, finding.severity, suspicion)
+            if identity in self._stopped_for:
+                continue
+            self._stopped_for.add(identity)
             wanted = (
                 (steering.to_finding and not suspicion)
                 or (steering.on_error and finding.severity == "error" and not suspicion)
                 or (steering.on_suspicion and suspicion)
                 or any(point.rule == finding.rule for point in steering.breakpoints)
             )
-            if wanted and not isinstance(self.audience, Nobody):
+            moving = steering.free or steering.to_finding
+            if moving and wanted and not isinstance(self.audience, Nobody):
                 self.pause(f"finding {finding.rule}")
                 return
 
