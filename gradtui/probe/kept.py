@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradtui.probe.sites import PERSON, owner_of
+from gradtui.probe.sites import PERSON, owner_of, variables_of
 
 _KEPT_MARKS = 4096
 _WALKED = 2000
@@ -55,7 +55,7 @@ def _holders(numbers: set[int], loss: torch.Tensor, frame: FrameType | None) -> 
     names: list[str] = []
     while frame is not None and len(names) < 4:
         if owner_of(frame.f_code.co_filename) == PERSON:
-            for name, value in list(frame.f_locals.items()):
+            for name, value in variables_of(frame).items():
                 if name not in names and any(
                     _reaches(tensor, numbers) for tensor in _tensors(value) if tensor is not loss
                 ):

@@ -9,13 +9,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
 import torch
 from torch.nn import Module
 
-from gradtui.probe.sites import PERSON, owner_of
+from gradtui.probe.sites import PERSON, owner_of, variables_of
 
 _Optimizer = torch.optim.Optimizer
 _Tensor = torch.Tensor
@@ -58,8 +59,8 @@ class Namespace:
         globals_seen: list[dict[str, Any]] = []
         while frame is not None:
             if owner_of(frame.f_code.co_filename) == PERSON:
-                if frame.f_locals is not frame.f_globals:
-                    scopes.append(dict(frame.f_locals))
+                if frame.f_code.co_flags & CO_OPTIMIZED or frame.f_locals is not frame.f_globals:
+                    scopes.append(variables_of(frame))
                 if not any(frame.f_globals is known for known in globals_seen):
                     globals_seen.append(frame.f_globals)
             frame = frame.f_back

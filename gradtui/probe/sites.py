@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType
 from typing import Any
 
@@ -19,6 +20,9 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 OURS, TORCH, STDLIB, INSTALLED, PERSON = range(5)
 """Whose code a frame runs."""
+
+_FRAMES_ALONE = 3
+"""References to a snapshot of variables that nobody but its frame holds: the frame's, ours, and the count's own."""
 
 _kinds: dict[str, int] = {}
 
@@ -143,6 +147,27 @@ def _describe(number: int, person: FrameType, framework: FrameType | None) -> di
             "function": getattr(framework.f_code, "co_qualname", framework.f_code.co_name),
         }
     return described
+
+
+def variables_of(frame: FrameType) -> dict[str, Any]:
+    """The variables of a running frame, in a dict that is ours alone.
+
+    Before Python 3.13 `f_locals` of a function leaves a snapshot in the frame, which would keep the tensors in it alive until the
+    function returns: its variables are taken out again. It is also the very dict that `locals()` gave the person; a
+    function that asks for that one (not pytest, in an `assert`) is not looked into.
+    """
+    code = frame.f_code
+    if sys.version_info >= (3, 13) or not code.co_flags & CO_OPTIMIZED:
+        return dict(frame.f_locals)
+    if ("locals" in code.co_names and "@py_builtins" not in code.co_names) or "f_locals" in code.co_names:
+        return {}
+    snapshot = frame.f_locals
+    variables = dict(snapshot)
+    traced = sys.gettrace() is not None or sys.getprofile() is not None  # then Python takes variables back from it
+    if not traced and sys.getrefcount(snapshot) <= _FRAMES_ALONE:
+        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+            snapshot.pop(name, None)  # not what `exec` left there
+    return variables
 
 
 def frames_of(frame: FrameType | None, limit: int = 32) -> list[tuple[str, int, str]]:

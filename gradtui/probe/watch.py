@@ -10,6 +10,7 @@ import torch
 from gradtui.probe import measure
 from gradtui.probe.registry import Registry, Tracked
 from gradtui.probe.session import Session
+from gradtui.probe.sites import variables_of
 from gradtui.wire.encode import floats, ids
 
 _SAME = 1e-5
@@ -242,7 +243,7 @@ class Watcher:
         ]
         if not plain or frame is None:
             return names, entries
-        variables = frame.f_locals
+        variables = variables_of(frame)
         for entry in plain:
             value = variables.get(entry.found.name)
             leaf = entry.ref()

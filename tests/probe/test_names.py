@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
@@ -202,3 +203,29 @@ def test_parameters_that_come_and_go_do_not_pile_up(probed: Probed):
         x.sum().backward()
     assert len(probed.all(ParametersSeen)) == 50
     assert len(probed.probe.registry.tracked) <= 2
+
+
+def test_looking_at_a_function_keeps_nothing_in_it_alive(probed: Probed):
+    """Python before 3.13 would keep a snapshot of the variables, tensors and graphs included, until the function returns."""
+    W = torch.ones(2, 1, requires_grad=True)
+    first = None
+    for _ in range(2):
+        batch = torch.ones(1, 2)
+        (batch @ W).sum().backward()
+        first = first or weakref.ref(batch)
+        del batch
+    assert first is not None
+    assert first() is None
+    assert probed.names() == ["W"]
+
+
+def test_what_locals_gave_the_person_stays_as_it_was(probed: Probed):
+    """`config = locals()` in the first line of a function is a common way to keep its arguments."""
+
+    def train(lr: float = 0.1) -> list[str]:
+        config = locals()
+        W = torch.ones(2, 1, requires_grad=True)
+        (X @ W).sum().backward()
+        return list(config)
+
+    assert train() == ["lr"]
