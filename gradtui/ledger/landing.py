@@ -32,7 +32,12 @@ def land(ledger: Ledger, event: Event, added: Contributions, record: BackwardRec
     owned = 0
     parameters = ledger.parameters
     seq, call, ordinal, loss, site, scale = (
-        event.seq, record.call, record.ordinal, record.loss, record.site, record.scale,
+        event.seq,
+        record.call,
+        record.ordinal,
+        record.loss,
+        record.site,
+        record.scale,
     )
     for number, incoming, before, after, finite in zip(
         ids, added.incoming, added.before, added.after, added.finite, strict=False
@@ -98,8 +103,11 @@ def _join_windows(ledger: Ledger, record: BackwardRecord, ids: tuple[int, ...]) 
 def forget(p: ParameterState) -> None:
     """Its gradient is gone."""
     p.contributions = []
-    p.folded = p.steps_since_clear = p.clipped = p.edited = p.unused = p.waiting = p.stale = p.own_making = p.unscaled = 0
+    p.folded = p.steps_since_clear = p.clipped = p.edited = p.unused = p.waiting = p.stale = p.own_making = (
+        p.unscaled
+    ) = 0
     p.state, p.norm, p.finite, p.scale, p.stepped_by = "none", 0.0, True, 1.0, ()
+
 
 def cosine_of(incoming: float, before: float, after: float) -> float | None:
     """Cosine between what was added and the sum before, by the law of cosines from the three norms; None when they do not tell."""

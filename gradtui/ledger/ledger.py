@@ -186,7 +186,11 @@ class Ledger:
         ordinal = self.open_backwards.get(event.call) if event.call else None
         if ordinal is not None and ordinal in self.backwards:
             return self.backwards[ordinal]
-        loss = event.site.expression if isinstance(event, ev.BackwardProgressed) and event.site else getattr(event, "loss", "")
+        loss = (
+            event.site.expression
+            if isinstance(event, ev.BackwardProgressed) and event.site
+            else getattr(event, "loss", "")
+        )
         ordinal = event.ordinal or self.counts.backward + len(self.open_backwards) + 1
         record = BackwardRecord(event.seq, event.call, ordinal, event.site, loss, parent=event.parent)
         if not isinstance(event, ev.BackwardEnded):

@@ -168,7 +168,9 @@ def _how_it_steps(summary: ControlSummary, ledger: Ledger) -> str:
     for o in stepping:
         how = {"averaged": ", averaged", "summed": ", summed and not averaged"}.get(o.averaged, "")
         if not o.window:
-            said.append(f"`{o.name}` steps on gradients made by hand" if o.by_hand else f"`{o.name}` steps without gradients")
+            said.append(
+                f"`{o.name}` steps on gradients made by hand" if o.by_hand else f"`{o.name}` steps without gradients"
+            )
         elif o.window == 1:
             said.append(f"each step of `{o.name}` uses one backward")
         else:

@@ -19,7 +19,11 @@ def _line(finding: Finding, base: str) -> str:
     properties = {"title": f"gradtui: {finding.rule}"}
     if finding.site is not None:
         relative = os.path.relpath(finding.site.file, base)
-        properties = {"file": finding.site.file if relative.startswith("..") else relative, "line": str(finding.site.line), **properties}
+        properties = {
+            "file": finding.site.file if relative.startswith("..") else relative,
+            "line": str(finding.site.line),
+            **properties,
+        }
     said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     return f"::{_COMMANDS[finding.severity]} {said}::{_data(f'{finding.message} {finding.fix}'.strip())}"
 

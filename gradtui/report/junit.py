@@ -44,7 +44,9 @@ def _case(suite: ElementTree.Element, slug: str, found: list[Finding], fail_on: 
             case.set("file", finding.site.file)
             case.set("line", str(finding.site.line))
         if _fails(finding, fail_on):
-            failure = ElementTree.SubElement(case, "failure", {"type": finding.severity, "message": _plain(finding.message)})
+            failure = ElementTree.SubElement(
+                case, "failure", {"type": finding.severity, "message": _plain(finding.message)}
+            )
             failure.text = _plain(_body(finding))
     quiet = [finding for finding in found if not _fails(finding, fail_on)]
     if quiet:

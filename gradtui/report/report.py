@@ -63,7 +63,9 @@ def report_of(
         consequences=tuple(f for f in confirmed if f.cause),
         suspected=tuple(f for f in found if f.status == "suspected"),
         summaries=tuple(
-            summarise(each, number) for number, each in sorted(ledger.processes.items()) if each.counts.backward or each.counts.step
+            summarise(each, number)
+            for number, each in sorted(ledger.processes.items())
+            if each.counts.backward or each.counts.step
         ),
         kinds=dict(kinds),
         exit_code=exit_code,

@@ -53,5 +53,7 @@ class AccumulationWeighting(Rule):
             f"Means over {least:,} to {most:,} elements of {loss_of(fault.words.get('loss', ''))} ({line(fault.site)}) count the same in one "
             f"step ({times(fault.count)})."
         )
-        fix = "Use `reduction=\"sum\"` and divide by the number of elements in the whole window."
-        return Said(message, fix, (Evidence("elements, least to most", f"{least:,} to {most:,}", f"within {_CLEARLY}×"),))
+        fix = 'Use `reduction="sum"` and divide by the number of elements in the whole window.'
+        return Said(
+            message, fix, (Evidence("elements, least to most", f"{least:,} to {most:,}", f"within {_CLEARLY}×"),)
+        )

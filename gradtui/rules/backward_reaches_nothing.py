@@ -43,7 +43,9 @@ class BackwardReachesNothing(Rule):
     def _reaches_nothing(event: ev.BackwardEnded, change: Change, ledger: Ledger) -> bool:
         if event.root or event.reached > 1:
             return False
-        return all(not (p := ledger.parameter(n)).owners and not p.info.is_parameter and not p.steps for n in change.landed)
+        return all(
+            not (p := ledger.parameter(n)).owners and not p.info.is_parameter and not p.steps for n in change.landed
+        )
 
     def _suspect(self, event: ev.BackwardEnded, ledger: Ledger) -> Iterator[Finding]:
         fault = self.fault(line_key(event.site), "backward", event.ordinal, event.seq, event.site)
@@ -80,11 +82,28 @@ class BackwardReachesNothing(Rule):
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         loss = loss_of(fault.words.get("loss", ""))
-        what = "could not run: the loss has no history" if fault.words.get("raised") else "reached no parameter: the loss has no history"
-        message = f"The backward of {loss} {what}, so {them(fault.ids, ledger)} received nothing ({times(fault.count)})."
-        cut = next((site for site in fault.related if any(word in site.source for word in (".data", "detach", "no_grad", "item", "numpy", "tensor("))), None)
-        fix = f"Mend the line that cuts the graph: {call(cut, '')}." if cut is not None else (
-            "Look for `.data`, `detach()`, `no_grad()`, numpy or `torch.tensor(...)` between the model's output and the loss."
+        what = (
+            "could not run: the loss has no history"
+            if fault.words.get("raised")
+            else "reached no parameter: the loss has no history"
+        )
+        message = (
+            f"The backward of {loss} {what}, so {them(fault.ids, ledger)} received nothing ({times(fault.count)})."
+        )
+        cut = next(
+            (
+                site
+                for site in fault.related
+                if any(word in site.source for word in (".data", "detach", "no_grad", "item", "numpy", "tensor("))
+            ),
+            None,
+        )
+        fix = (
+            f"Mend the line that cuts the graph: {call(cut, '')}."
+            if cut is not None
+            else (
+                "Look for `.data`, `detach()`, `no_grad()`, numpy or `torch.tensor(...)` between the model's output and the loss."
+            )
         )
         if fault.words.get("silenced"):
             fix = f"Remove `requires_grad_()` at {line(fault.site)}: it only hides that the graph is cut. {fix}"

@@ -88,5 +88,9 @@ class ClipAfterStep(Rule):
             f"The clip at {line(fault.site)} ran after `{name}` had used the gradients of {them(fault.ids, ledger)}; nothing used the "
             f"clipped values ({times(fault.count)})."
         )
-        evidence = Evidence("largest norm that came to the clip", number(fault.facts.get("norm", 0.0)), number(fault.facts.get("limit", 0.0)))
+        evidence = Evidence(
+            "largest norm that came to the clip",
+            number(fault.facts.get("norm", 0.0)),
+            number(fault.facts.get("limit", 0.0)),
+        )
         return Said(message, f"Move the clip at {line(fault.site)} before the step at {step}.", (evidence,))

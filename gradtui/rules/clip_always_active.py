@@ -66,4 +66,8 @@ class ClipAlwaysActive(Rule):
         by = f", by {number(shrink)}× in the middle" if shrink else ""
         message = f"Every clip at {line(fault.site)} was active{by} ({plural(fault.count, 'clip')} seen beyond the first ones)."
         ordinary = number(limit * shrink) if shrink else "the ordinary norm"
-        return Said(message, f"If it is not meant, raise the limit from {number(limit)} towards {ordinary}.", (Evidence("median shrink", f"{number(shrink)}×", f"{number(self.thresholds.clip_shrink)}×"),))
+        return Said(
+            message,
+            f"If it is not meant, raise the limit from {number(limit)} towards {ordinary}.",
+            (Evidence("median shrink", f"{number(shrink)}×", f"{number(self.thresholds.clip_shrink)}×"),),
+        )

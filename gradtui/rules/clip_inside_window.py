@@ -69,4 +69,6 @@ class ClipInsideWindow(Rule):
             f"of {them(fault.ids, ledger)} before a step uses them ({times(fault.count)})."
         )
         fix = f"Move the clip at {line(fault.site)} out of the micro-batch loop, right before the step at {line(step)}."
-        return Said(message, fix, (Evidence("added after a clip", plural(int(fault.facts.get("added", 0)), "backward"), "0"),))
+        return Said(
+            message, fix, (Evidence("added after a clip", plural(int(fault.facts.get("added", 0)), "backward"), "0"),)
+        )

@@ -63,5 +63,13 @@ class ClipPartial(Rule):
             f"Steps of `{fault.words.get('name', 'the optimizer')}` used clipped gradients together with those of {them(fault.ids, ledger)}, "
             f"which are never clipped ({times(fault.count)})."
         )
-        evidence = Evidence("clipped in one step", f"{int(facts.get('clipped', 0)):,}", f"{int(facts.get('clipped', 0) + facts.get('unclipped', 0)):,}")
-        return Said(message, f"Pass all parameters of `{fault.words.get('name', 'the optimizer')}` to the clip at {line(fault.site)}.", (evidence,))
+        evidence = Evidence(
+            "clipped in one step",
+            f"{int(facts.get('clipped', 0)):,}",
+            f"{int(facts.get('clipped', 0) + facts.get('unclipped', 0)):,}",
+        )
+        return Said(
+            message,
+            f"Pass all parameters of `{fault.words.get('name', 'the optimizer')}` to the clip at {line(fault.site)}.",
+            (evidence,),
+        )

@@ -57,4 +57,8 @@ class ClipWithoutGradient(Rule):
             f"{plural(int(fault.facts.get('given', 0)), 'parameter')} given to it had a gradient."
         )
         backward = f" at {line(fault.related[0])}" if fault.related else ""
-        return Said(message, f"Move the clip after the backward{backward}, before the step.", (Evidence("gradients to clip", "0", "at least 1"),))
+        return Said(
+            message,
+            f"Move the clip after the backward{backward}, before the step.",
+            (Evidence("gradients to clip", "0", "at least 1"),),
+        )

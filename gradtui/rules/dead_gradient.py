@@ -60,7 +60,9 @@ class DeadGradient(Rule):
     def _settle(self, fault: Fault, ledger: Ledger) -> None:
         """Keep what has been zero in all of at least eight backwards; speak up only for whole modules."""
         least = self.thresholds.dead_backwards
-        always = {n: None for n in fault.ids if self._zero[n] == ledger.parameter(n).backwards and self._zero[n] >= least}
+        always = {
+            n: None for n in fault.ids if self._zero[n] == ledger.parameter(n).backwards and self._zero[n] >= least
+        }
         if not always:
             return
         fault.ids = always
@@ -111,7 +113,11 @@ class DeadGradient(Rule):
             if off is not None
             else "Look for a ReLU or clamp that is off for every sample, or a zero initialisation behind one."
         )
-        evidence = Evidence("backwards with a gradient of exactly zero", f"all of {fault.count:,}", f"fewer than {int(self.thresholds.dead_backwards)} in a row")
+        evidence = Evidence(
+            "backwards with a gradient of exactly zero",
+            f"all of {fault.count:,}",
+            f"fewer than {int(self.thresholds.dead_backwards)} in a row",
+        )
         return Said(message, fix, (evidence,))
 
 

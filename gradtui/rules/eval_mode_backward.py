@@ -50,7 +50,9 @@ class EvalModeBackward(Rule):
             fault.words["loss"] = record.loss
             fault.words["modules"] = some(record.eval_modules)
             fault.facts["modules"] = len(record.eval_modules)
-            inside = [n for n in record.parameters if ledger.parameter(n).info.name.rpartition(".")[0] in record.eval_modules]
+            inside = [
+                n for n in record.parameters if ledger.parameter(n).info.name.rpartition(".")[0] in record.eval_modules
+            ]
             fault.add(inside or record.parameters)
             fault.relate(event.site)
         fault.hit(event.seq)

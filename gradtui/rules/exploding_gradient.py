@@ -45,9 +45,15 @@ class ExplodingGradient(Rule):
         event = change.event
         if isinstance(event, ev.BackwardEnded) and change.landed:
             yield from self._backward(event, ledger)
-        elif isinstance(event, ev.GradsClipped) and "first" in self.faults and self.faults["first"].status == "suspected":
+        elif (
+            isinstance(event, ev.GradsClipped) and "first" in self.faults and self.faults["first"].status == "suspected"
+        ):
             fault = self.faults["first"]
-            if not fault.facts.get("used") and not fault.ids.keys().isdisjoint(event.parameters) and isfinite(event.limit):
+            if (
+                not fault.facts.get("used")
+                and not fault.ids.keys().isdisjoint(event.parameters)
+                and isfinite(event.limit)
+            ):
                 fault.become("withdrawn")
                 yield from self.tell(fault, ledger)
         elif isinstance(event, ev.OptimizerStepped) and "first" in self.faults:
@@ -64,7 +70,12 @@ class ExplodingGradient(Rule):
             if self.faults["first"].status != "withdrawn":
                 return
         norms = self._norms.setdefault(event.loss, deque(maxlen=32))
-        if (fault is None or fault.status == "withdrawn") and isfinite(norm) and event.value_finite and self._is_huge(norm, norms, event):
+        if (
+            (fault is None or fault.status == "withdrawn")
+            and isfinite(norm)
+            and event.value_finite
+            and self._is_huge(norm, norms, event)
+        ):
             yield from self._suspect(norm, norms, event, ledger)
         if isfinite(norm) and len(self._norms) < 200:
             norms.append(norm)
@@ -76,9 +87,7 @@ class ExplodingGradient(Rule):
         value = abs(event.value) / (event.scale or 1.0) if event.value is not None and isfinite(event.value) else 1.0
         return norm > limits.explosion_scale and norm > 10.0 * value
 
-    def _suspect(
-        self, norm: float, norms: deque[float], event: ev.BackwardEnded, ledger: Ledger
-    ) -> Iterator[Finding]:
+    def _suspect(self, norm: float, norms: deque[float], event: ev.BackwardEnded, ledger: Ledger) -> Iterator[Finding]:
         self.faults.clear()
         fault = self.fault("first", "backward", event.ordinal, event.seq, event.site)
         added = event.contributions
@@ -129,8 +138,14 @@ class ExplodingGradient(Rule):
             f"largest in {them(fault.ids, ledger)}; a step used it and the run went wrong from there."
         )
         if facts["median"]:
-            evidence = Evidence("total gradient norm", number(facts["norm"]), f"{number(facts['median'])} in the middle before")
+            evidence = Evidence(
+                "total gradient norm", number(facts["norm"]), f"{number(facts['median'])} in the middle before"
+            )
         else:
-            evidence = Evidence("total gradient norm at a first backward", number(facts["norm"]), f"below {number(self.thresholds.explosion_scale)}")
+            evidence = Evidence(
+                "total gradient norm at a first backward",
+                number(facts["norm"]),
+                f"below {number(self.thresholds.explosion_scale)}",
+            )
         fix = f"Clip between the backward at {line(fault.site)} and its step, lower the learning rate, or bound what is multiplied again and again."
         return Said(message, fix, (evidence, Evidence("loss", number(facts["value"]))))

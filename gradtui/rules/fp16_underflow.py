@@ -93,4 +93,6 @@ class Fp16Underflow(Rule):
             Evidence(f"smallest {dtype}", number(_SMALLEST.get(dtype, 0.0))),
             Evidence("loss scale", number(fault.facts.get("scale", 1.0)), "2^16 to begin with"),
         )
-        return Said(message, "Keep the parameters in float32 and use autocast with a GradScaler, or use bfloat16.", evidence)
+        return Said(
+            message, "Keep the parameters in float32 and use autocast with a GradScaler, or use bfloat16.", evidence
+        )

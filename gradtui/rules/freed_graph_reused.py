@@ -59,4 +59,6 @@ class FreedGraphReused(Rule):
             fix = f"Detach it before the next iteration: `{name} = {name}.detach()`."
         else:
             fix = "Detach what is carried over from one iteration to the next; for two losses of one forward pass, call backward on their sum."
-        return Said(message, fix, (Evidence("graph freed by", f"backward {freed:,}" if freed else "an earlier backward"),))
+        return Said(
+            message, fix, (Evidence("graph freed by", f"backward {freed:,}" if freed else "an earlier backward"),)
+        )

@@ -56,6 +56,8 @@ class FrozenParameterMoves(Rule):
         fix = f"Set `p.grad = None` when freezing, or clear with `set_to_none=True` at {line(fault.site)}."
         evidence = (
             Evidence("requires_grad", "False, yet written by the step"),
-            Evidence("momentum, weight decay", f"{fault.facts.get('momentum', 0.0):g}, {fault.facts.get('decay', 0.0):g}"),
+            Evidence(
+                "momentum, weight decay", f"{fault.facts.get('momentum', 0.0):g}, {fault.facts.get('decay', 0.0):g}"
+            ),
         )
         return Said(message, fix, evidence)

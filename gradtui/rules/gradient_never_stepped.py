@@ -33,7 +33,12 @@ class GradientNeverStepped(Rule):
             key = line_key(record.site)
             if record.used:
                 used[key] = used.get(key, 0) + 1
-            elif record.owned and not record.inputs and record.pending >= record.owned and self._still_there(record, ledger):
+            elif (
+                record.owned
+                and not record.inputs
+                and record.pending >= record.owned
+                and self._still_there(record, ledger)
+            ):
                 waiting.setdefault(key, []).append(record)
         for key, records in waiting.items():
             self._report(key, records, used.get(key, 0), ledger)

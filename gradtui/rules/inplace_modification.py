@@ -67,7 +67,11 @@ class InplaceModification(Rule):
         backward = fault.related[0] if fault.related else fault.site
         if not fault.ids:
             message = f"The backward of {loss} at {line(backward)} needs a tensor that was changed in place after the forward pass."
-            return Said(message, "Use the out-of-place operation (`x = x + y`, `relu(x)`) where that tensor is changed.", self._evidence(fault))
+            return Said(
+                message,
+                "Use the out-of-place operation (`x = x + y`, `relu(x)`) where that tensor is changed.",
+                self._evidence(fault),
+            )
         names = some(ledger.names(list(fault.ids)[:3]), len(fault.ids))
         message = (
             f"{call(fault.site, 'A step')} changed {names} between the forward pass of {loss} and its backward at {line(backward)}, which "

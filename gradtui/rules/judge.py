@@ -111,7 +111,9 @@ class Judge:
 
     def _recount(self, rule: Rule, process: int, ledger: Ledger) -> None:
         """Exact counts, and nothing that the rule has given up."""
-        for key in [key for key in self._found if key[0] == process and key[1] == rule.slug and key[2] not in rule.faults]:
+        for key in [
+            key for key in self._found if key[0] == process and key[1] == rule.slug and key[2] not in rule.faults
+        ]:
             del self._found[key]
         for fault in rule.faults.values():
             self._keep(rule.finding(fault, ledger), process)

@@ -29,7 +29,11 @@ class LeafReplaced(Rule):
     def observe(self, change: Change, ledger: Ledger) -> Iterator[Finding]:
         event = change.event
         if isinstance(event, ev.ParametersEdited) and event.rebound:
-            waiting = [n for n in event.parameters if (p := ledger.parameters.get(n)) is not None and p.waiting and not p.owners]
+            waiting = [
+                n
+                for n in event.parameters
+                if (p := ledger.parameters.get(n)) is not None and p.waiting and not p.owners
+            ]
             if waiting:
                 fault = self.fault("rebound", "backward", ledger.counts.backward + 1, event.seq, event.site)
                 fault.names = tuple(dict.fromkeys(fault.names + event.rebound))

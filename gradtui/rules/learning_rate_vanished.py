@@ -63,8 +63,26 @@ class LearningRateVanished(Rule):
                 fault.become("withdrawn")
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
-        name, rate, best = fault.words.get("name", "the optimizer"), fault.facts.get("rate", 0.0), fault.facts.get("best", 0.0)
+        name, rate, best = (
+            fault.words.get("name", "the optimizer"),
+            fault.facts.get("rate", 0.0),
+            fault.facts.get("best", 0.0),
+        )
         scheduler = fault.related[0] if fault.related else None
         message = f"`{name}` went on stepping at a learning rate of {number(rate)}, after {number(best)} before ({times(fault.count)})."
-        fix = f"Step the scheduler ({line(scheduler)}) once per epoch, or give it the number of batches as its horizon." if scheduler else "Look at what sets the learning rate."
-        return Said(message, fix, (Evidence("learning rate over its largest", number(rate / best if best else 0.0), f"above {number(self.thresholds.vanished_rate)}"),))
+        fix = (
+            f"Step the scheduler ({line(scheduler)}) once per epoch, or give it the number of batches as its horizon."
+            if scheduler
+            else "Look at what sets the learning rate."
+        )
+        return Said(
+            message,
+            fix,
+            (
+                Evidence(
+                    "learning rate over its largest",
+                    number(rate / best if best else 0.0),
+                    f"above {number(self.thresholds.vanished_rate)}",
+                ),
+            ),
+        )

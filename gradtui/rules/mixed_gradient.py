@@ -49,7 +49,9 @@ class MixedGradient(Rule):
         last = change.window[-1]
         for record in change.window:
             used = record.used_by
-            elsewhere = used and record.used_by_optimizer not in (0, own) and used < change.event.seq and last.seq > used
+            elsewhere = (
+                used and record.used_by_optimizer not in (0, own) and used < change.event.seq and last.seq > used
+            )
             if elsewhere and not set(record.parameters).isdisjoint(last.parameters):
                 return record, last
         return None
@@ -90,7 +92,11 @@ class MixedGradient(Rule):
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         words = fault.words
-        foreign, own, name = loss_of(words.get("loss", "")), loss_of(words.get("own", "")), words.get("name", "the optimizer")
+        foreign, own, name = (
+            loss_of(words.get("loss", "")),
+            loss_of(words.get("own", "")),
+            words.get("name", "the optimizer"),
+        )
         step = fault.related[0] if fault.related else None
         message = (
             f"Steps of `{name}` mixed the gradients of {foreign}, which also feeds {words.get('other', 'another optimizer')}, with "
@@ -100,4 +106,6 @@ class MixedGradient(Rule):
             f"If {foreign} is not meant to train them, clear `{name}` before the backward of {own}, or detach what leads from "
             f"{line(fault.site)} into them."
         )
-        return Said(message, fix, (Evidence("step", call(step, "step")), Evidence("losses in one step", "2", "1, if not meant")))
+        return Said(
+            message, fix, (Evidence("step", call(step, "step")), Evidence("losses in one step", "2", "1, if not meant"))
+        )

@@ -26,7 +26,14 @@ class NonfiniteGradient(Rule):
 
     slug = "nonfinite-gradient"
     severity = "error"
-    watches = (ev.BackwardEnded, ev.BackwardProgressed, ev.NonfiniteOrigin, ev.OptimizerStepped, ev.ParametersEdited, ev.GradsZeroed)
+    watches = (
+        ev.BackwardEnded,
+        ev.BackwardProgressed,
+        ev.NonfiniteOrigin,
+        ev.OptimizerStepped,
+        ev.ParametersEdited,
+        ev.GradsZeroed,
+    )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -129,15 +136,21 @@ class NonfiniteGradient(Rule):
         backward = int(fault.facts.get("backward", 0))
         loss = loss_of(words.get("loss", ""))
         still = " although the loss was still finite" if words.get("finite") else ""
-        message = f"Backward {backward:,} of {loss} made the gradients of {them(fault.ids, ledger)} NaN or infinite{still}"
+        message = (
+            f"Backward {backward:,} of {loss} made the gradients of {them(fault.ids, ledger)} NaN or infinite{still}"
+        )
         message += f"; {self._fate(fault)}"
-        evidence = [Evidence("parameters not finite", f"{len(fault.ids):,} of {int(fault.facts.get('reached', 0)):,}", "0")]
+        evidence = [
+            Evidence("parameters not finite", f"{len(fault.ids):,} of {int(fault.facts.get('reached', 0)):,}", "0")
+        ]
         if "value" in fault.facts:
             evidence.append(Evidence("loss", number(fault.facts["value"])))
         if fault.facts.get("scale", 1.0) != 1.0:
             evidence.append(Evidence("loss scale", number(fault.facts["scale"])))
         if words.get("op"):
-            evidence.append(Evidence("first operation", words["op"] + (f" in {words['module']}" if words["module"] else "")))
+            evidence.append(
+                Evidence("first operation", words["op"] + (f" in {words['module']}" if words["module"] else ""))
+            )
         return Said(message, self._fix(fault, ledger), tuple(evidence))
 
     @staticmethod

@@ -33,7 +33,9 @@ class NonfiniteLoss(Rule):
             yield from self._suspect(event, change, ledger)
         elif fault is None or fault.status != "suspected":
             return
-        elif isinstance(event, (ev.OptimizerStepped, ev.ParametersEdited)) and not fault.ids.keys().isdisjoint(change.consumed):
+        elif isinstance(event, (ev.OptimizerStepped, ev.ParametersEdited)) and not fault.ids.keys().isdisjoint(
+            change.consumed
+        ):
             fault.become("confirmed", "error")
             fault.words["consumer"] = call(event.site, "a step")
             fault.relate(event.site)

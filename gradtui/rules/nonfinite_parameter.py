@@ -45,13 +45,13 @@ class NonfiniteParameter(Rule):
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         words, facts = fault.words, fault.facts
-        message = (
-            f"A step of `{words['name']}` at {line(fault.site)} made {them(fault.ids, ledger)} NaN or infinite although the gradients were finite."
-        )
+        message = f"A step of `{words['name']}` at {line(fault.site)} made {them(fault.ids, ledger)} NaN or infinite although the gradients were finite."
         half = words["dtype"] in ("float16", "bfloat16")
         adaptive = "Adam" in words["kind"] or words["kind"] in ("RMSprop", "Adagrad", "NAdam", "RAdam")
         if half and adaptive:
             fix = f"{words['kind']}'s squares or its eps ({number(facts['eps'])}) leave {words['dtype']}: keep parameters in float32, or set eps to 1e-4."
         else:
             fix = f"The update left the range of {words['dtype']}: lower the learning rate ({number(facts['rate'])}) or clip the gradients."
-        return Said(message, fix, (Evidence("largest gradient norm", number(facts["norm"])), Evidence("dtype", words["dtype"])))
+        return Said(
+            message, fix, (Evidence("largest gradient norm", number(facts["norm"])), Evidence("dtype", words["dtype"]))
+        )

@@ -105,9 +105,13 @@ class OwnedWithoutGradient(Rule):
             f"{plural(int(fault.facts.get('steps', 1)), 'step')}: their gradient stays None."
         )
         cut = fault.words.get("cut")
-        fix = f"Look at {cut}: that cuts the graph. Set `requires_grad=False` if they are meant to stay." if cut else (
-            "Look for `detach()`, `.data`, `no_grad()` or numpy between them and the loss, or a module that forward never calls; "
-            "set `requires_grad=False` if they are meant to stay."
+        fix = (
+            f"Look at {cut}: that cuts the graph. Set `requires_grad=False` if they are meant to stay."
+            if cut
+            else (
+                "Look for `detach()`, `.data`, `no_grad()` or numpy between them and the loss, or a module that forward never calls; "
+                "set `requires_grad=False` if they are meant to stay."
+            )
         )
         evidence = Evidence("owned parameters without a gradient", f"{len(fault.ids):,} of {owned:,}", "0")
         return Said(message, fix, (evidence,))

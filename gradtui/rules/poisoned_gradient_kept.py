@@ -24,7 +24,14 @@ class PoisonedGradientKept(Rule):
 
     slug = "poisoned-gradient-kept"
     severity = "error"
-    watches = (ev.BackwardEnded, ev.BackwardProgressed, ev.ScalerStepped, ev.GradsClipped, ev.GradsZeroed, ev.OptimizerStepped)
+    watches = (
+        ev.BackwardEnded,
+        ev.BackwardProgressed,
+        ev.ScalerStepped,
+        ev.GradsClipped,
+        ev.GradsZeroed,
+        ev.OptimizerStepped,
+    )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]

@@ -40,4 +40,14 @@ class RankBehind(RunRule):
         facts, kind = fault.facts, fault.words.get("kind", "backward")
         message = f"Rank {int(facts['rank'])} made {int(facts['least']):,} {kind}s where another rank made {int(facts['most']):,}."
         fix = "Give every rank the same number of batches (`DistributedSampler(drop_last=True)`), and skip steps on all ranks or none."
-        return Said(message, fix, (Evidence(f"{kind}s, least and most over the ranks", f"{int(facts['least']):,} and {int(facts['most']):,}", "equal"),))
+        return Said(
+            message,
+            fix,
+            (
+                Evidence(
+                    f"{kind}s, least and most over the ranks",
+                    f"{int(facts['least']):,} and {int(facts['most']):,}",
+                    "equal",
+                ),
+            ),
+        )

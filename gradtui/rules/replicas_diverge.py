@@ -80,8 +80,14 @@ class ReplicasDiverge(RunRule):
             f"Ranks {int(facts['own'])} and {int(facts['rank'])} stepped on different gradients of {them(fault.ids, ledger)} at {line(fault.site)} "
             f"({times(fault.count)})."
         )
-        evidence = Evidence("norm of the first that differs", f"{number(facts['here'])} and {number(facts['there'])}", "equal")
-        return Said(message, "Call the DistributedDataParallel model itself, not `.module`, and clip or edit gradients alike on every rank.", (evidence,))
+        evidence = Evidence(
+            "norm of the first that differs", f"{number(facts['here'])} and {number(facts['there'])}", "equal"
+        )
+        return Said(
+            message,
+            "Call the DistributedDataParallel model itself, not `.module`, and clip or edit gradients alike on every rank.",
+            (evidence,),
+        )
 
 
 def _differing(one: tuple[tuple[int, float], ...], other: tuple[tuple[int, float], ...]) -> list[int]:

@@ -143,7 +143,9 @@ class Rule:
         if known is None:
             if len(self.faults) >= FAULTS_KEPT:
                 return next(reversed(self.faults.values()))
-            known = self.faults[key] = Fault(key, severity or self.severity, First(kind, ordinal, seq), site=site, seq=seq)
+            known = self.faults[key] = Fault(
+                key, severity or self.severity, First(kind, ordinal, seq), site=site, seq=seq
+            )
         return known
 
     def tell(self, fault: Fault, ledger: Ledger) -> Iterator[Finding]:

@@ -71,7 +71,11 @@ class ScalerAlwaysSkips(Rule):
             f"{fault.first.ordinal:,} the gradients of {them(fault.ids, ledger)} are NaN or infinite at any scale."
         )
         evidence = (
-            Evidence("steps skipped in a row", f"{int(facts.get('skipped', 0)):,}", f"fewer than {int(self.thresholds.scaler_skips)}"),
+            Evidence(
+                "steps skipped in a row",
+                f"{int(facts.get('skipped', 0)):,}",
+                f"fewer than {int(self.thresholds.scaler_skips)}",
+            ),
             Evidence("loss scale by now", number(facts.get("scale", 0.0))),
         )
         op, forward = self._origin

@@ -54,5 +54,9 @@ class SchedulerBeforeOptimizer(Rule):
         name, facts = fault.words.get("name", "the optimizer"), fault.facts
         message = f"{fault.words.get('kind', 'The scheduler')} stepped at {line(fault.site)} before `{name}` had made its first step."
         fix = f"Move `scheduler.step()` at {line(fault.site)} after the step of `{name}`."
-        evidence = Evidence("learning rate before and after", f"{number(facts.get('before', 0.0))} → {number(facts.get('after', 0.0))}", "unchanged until the first step")
+        evidence = Evidence(
+            "learning rate before and after",
+            f"{number(facts.get('before', 0.0))} → {number(facts.get('after', 0.0))}",
+            "unchanged until the first step",
+        )
         return Said(message, fix, (evidence,))

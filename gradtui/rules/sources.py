@@ -111,7 +111,12 @@ class Sources:
         for node in self._statements_around(near):
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
                 continue
-            taken = {part.id for arg in [*node.value.args, *(k.value for k in node.value.keywords)] for part in ast.walk(arg) if isinstance(part, ast.Name)}
+            taken = {
+                part.id
+                for arg in [*node.value.args, *(k.value for k in node.value.keywords)]
+                for part in ast.walk(arg)
+                if isinstance(part, ast.Name)
+            }
             given = [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
             names = tuple(name for name in given if name in taken)
             if names and near is not None:
@@ -123,14 +128,23 @@ class Sources:
         found: list[tuple[bool, CallSite]] = []
         for file in self.files(ledger):
             parsed = self._parse(file)
-            at_birth = {
-                part for function, _ in _functions(parsed[0]) if function.name == "__init__" for part in ast.walk(function)
-            } if parsed else set()
+            at_birth = (
+                {
+                    part
+                    for function, _ in _functions(parsed[0])
+                    if function.name == "__init__"
+                    for part in ast.walk(function)
+                }
+                if parsed
+                else set()
+            )
             for node in _all_statements(parsed[0]) if parsed else ():
                 if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                     hit = any(isinstance(t, ast.Attribute) and t.attr == attribute for t in targets)
-                    if hit and (not calls or isinstance(node.value, (ast.Call, ast.List, ast.Dict, ast.ListComp, ast.DictComp))):
+                    if hit and (
+                        not calls or isinstance(node.value, (ast.Call, ast.List, ast.Dict, ast.ListComp, ast.DictComp))
+                    ):
                         found.append((node in at_birth, self._site(file, node)))
         found.sort(key=lambda pair: (not pair[0], pair[1].file, pair[1].line))
         return [site for _, site in found]
@@ -175,7 +189,9 @@ class Sources:
             return []
         best: ast.FunctionDef | ast.AsyncFunctionDef | None = None
         for function, _ in _functions(parsed[0]):
-            if function.lineno <= near.line <= (function.end_lineno or 0) and (best is None or function.lineno > best.lineno):
+            if function.lineno <= near.line <= (function.end_lineno or 0) and (
+                best is None or function.lineno > best.lineno
+            ):
                 best = function
         return list(_simple_statements(best if best is not None else parsed[0]))
 
@@ -223,7 +239,11 @@ def _attributes(node: ast.AST) -> set[str]:
 
 def _parts_of(node: ast.stmt) -> ast.AST:
     """What a statement itself says: for `with`, its items and not its body."""
-    return ast.Module(body=[ast.Expr(item.context_expr) for item in node.items], type_ignores=[]) if isinstance(node, ast.With) else node
+    return (
+        ast.Module(body=[ast.Expr(item.context_expr) for item in node.items], type_ignores=[])
+        if isinstance(node, ast.With)
+        else node
+    )
 
 
 def _cuts_graph(node: ast.stmt) -> bool:
@@ -234,7 +254,13 @@ def _cuts_graph(node: ast.stmt) -> bool:
 def _only_logs(node: ast.stmt) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         function = node.value.func
-        name = function.id if isinstance(function, ast.Name) else function.attr if isinstance(function, ast.Attribute) else ""
+        name = (
+            function.id
+            if isinstance(function, ast.Name)
+            else function.attr
+            if isinstance(function, ast.Attribute)
+            else ""
+        )
         return name in ("print", "append", "log", "info", "debug", "write", "add_scalar")
     return False
 
@@ -271,7 +297,8 @@ def _last_name(node: ast.AST) -> str:
 
 def _takes_number(node: ast.stmt) -> bool:
     return bool(_attributes(node) & {"item", "detach", "data", "tolist", "numpy"}) or any(
-        isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "float" for part in ast.walk(node)
+        isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "float"
+        for part in ast.walk(node)
     )
 
 
@@ -284,10 +311,18 @@ def _is_relu(node: ast.expr) -> bool:
     """The outermost operation, but for reshaping, is a ReLU."""
     while isinstance(node, ast.Call):
         function = node.func
-        name = function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+        name = (
+            function.attr
+            if isinstance(function, ast.Attribute)
+            else function.id
+            if isinstance(function, ast.Name)
+            else ""
+        )
         if name in ("relu", "relu_", "ReLU", "clamp", "clamp_min", "hardtanh"):
             return True
-        if name not in ("squeeze", "view", "reshape", "flatten", "unsqueeze") or not isinstance(function, ast.Attribute):
+        if name not in ("squeeze", "view", "reshape", "flatten", "unsqueeze") or not isinstance(
+            function, ast.Attribute
+        ):
             return False
         node = function.value
     return False
@@ -295,7 +330,11 @@ def _is_relu(node: ast.expr) -> bool:
 
 def _is_risky(node: ast.stmt) -> bool:
     names = {
-        part.func.attr if isinstance(part.func, ast.Attribute) else part.func.id if isinstance(part.func, ast.Name) else ""
+        part.func.attr
+        if isinstance(part.func, ast.Attribute)
+        else part.func.id
+        if isinstance(part.func, ast.Name)
+        else ""
         for part in ast.walk(node)
         if isinstance(part, ast.Call)
     }

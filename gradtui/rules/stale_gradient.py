@@ -169,7 +169,9 @@ class StaleGradient(Rule):
         optimizer = ledger.optimizers.get(int(fault.facts.get("optimizer", 0)))
         before = f"before the backward at {line(fault.site)}" if fault.first.kind == "backward" else "once per step"
         if fault.words.get("closure"):
-            return f"Call `{optimizer.info.name if optimizer else 'optimizer'}.zero_grad()` inside the closure, {before}."
+            return (
+                f"Call `{optimizer.info.name if optimizer else 'optimizer'}.zero_grad()` inside the closure, {before}."
+            )
         if optimizer is not None:
             return f"Add `{optimizer.info.name}.zero_grad()` {before}, or right after its step."
         names = ledger.names(list(fault.ids)[:1])

@@ -91,14 +91,16 @@ class StaleOptimizerParameters(Rule):
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         name = fault.words.get("name", "the optimizer")
-        message = (
-            f"`{name}` still holds old tensors of {them(fault.ids, ledger)}: backward fills the new ones, which no optimizer owns."
-        )
+        message = f"`{name}` still holds old tensors of {them(fault.ids, ledger)}: backward fills the new ones, which no optimizer owns."
         fix = (
             f"Build `{name}` after the model has its final form, and do not create {some(ledger.names(list(fault.ids)[:1]))} anew "
             f"({line(fault.site)}); copy values in place instead."
         )
-        evidence = Evidence("owned tensors out of use", f"{int(fault.facts.get('dead', 0)):,} of {int(fault.facts.get('owned', 0)):,}", "0")
+        evidence = Evidence(
+            "owned tensors out of use",
+            f"{int(fault.facts.get('dead', 0)):,} of {int(fault.facts.get('owned', 0)):,}",
+            "0",
+        )
         return Said(message, fix, (evidence,))
 
 

@@ -61,5 +61,11 @@ class StepChangesNothing(Rule):
             f"with gradients and a learning rate of {number(rate)} (compared {times(fault.count)})."
         )
         dtype = fault.words.get("dtype", "")
-        fix = f"The update is too small for {dtype}: keep the parameters in float32 or raise the learning rate." if dtype else "Raise the learning rate."
-        return Said(message, fix, (Evidence("largest gradient norm", number(norm)), Evidence("parameters changed", "0", "all")))
+        fix = (
+            f"The update is too small for {dtype}: keep the parameters in float32 or raise the learning rate."
+            if dtype
+            else "Raise the learning rate."
+        )
+        return Said(
+            message, fix, (Evidence("largest gradient norm", number(norm)), Evidence("parameters changed", "0", "all"))
+        )

@@ -39,4 +39,6 @@ class TorchWarning(Rule):
         yield from self.tell(fault, ledger)
 
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
-        return Said(f"torch warned: {shorten(fault.words.get('message', ''), 300)} ({fault.words.get('category', 'Warning')})")
+        return Said(
+            f"torch warned: {shorten(fault.words.get('message', ''), 300)} ({fault.words.get('category', 'Warning')})"
+        )

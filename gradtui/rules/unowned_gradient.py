@@ -102,7 +102,8 @@ class UnownedGradient(Rule):
             for n in owned_now:
                 del fault.ids[n]
             used = any(
-                optimizer.steps and self._owns_root(number, fault, ledger) for number, optimizer in ledger.optimizers.items()
+                optimizer.steps and self._owns_root(number, fault, ledger)
+                for number, optimizer in ledger.optimizers.items()
             )
             if not fault.ids or not used:
                 fault.become("withdrawn")

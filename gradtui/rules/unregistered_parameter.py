@@ -64,7 +64,9 @@ class UnregisteredParameter(Rule):
         states = [ledger.parameter(n) for n in landed]
         if not any(p.owners for p in states):
             return ()
-        return tuple(p.info.id for p in states if not p.owners and not p.info.registered and p.info.root and not p.steps)
+        return tuple(
+            p.info.id for p in states if not p.owners and not p.info.registered and p.info.root and not p.steps
+        )
 
     def _place(self, fault: Fault, stray: tuple[int, ...], ledger: Ledger) -> None:
         info = ledger.parameter(stray[0]).info

@@ -25,7 +25,14 @@ class UnscaleInsideWindow(Rule):
 
     slug = "unscale-inside-window"
     severity = "error"
-    watches = (ev.GradsUnscaled, ev.BackwardEnded, ev.BackwardProgressed, ev.GradsZeroed, ev.OptimizerStepped, ev.CallRaised)
+    watches = (
+        ev.GradsUnscaled,
+        ev.BackwardEnded,
+        ev.BackwardProgressed,
+        ev.GradsZeroed,
+        ev.OptimizerStepped,
+        ev.CallRaised,
+    )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -66,4 +73,6 @@ class UnscaleInsideWindow(Rule):
             f"{number(fault.facts.get('scale', 0.0))} onto unscaled ones of {them(fault.ids, ledger)} ({times(fault.count)})."
         )
         fix = f"Call `unscale_` once, after the last backward of the window, not at {line(fault.site)} for each."
-        return Said(message, fix, (Evidence("scales in one sum", f"1 and {number(fault.facts.get('scale', 0.0))}", "one"),))
+        return Said(
+            message, fix, (Evidence("scales in one sum", f"1 and {number(fault.facts.get('scale', 0.0))}", "one"),)
+        )

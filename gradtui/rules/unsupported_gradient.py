@@ -10,7 +10,13 @@ from gradtui.rules.finding import Finding
 from gradtui.rules.rule import Fault, Rule, Said
 from gradtui.rules.wording import line, shorten, them
 
-_SIGNS = ("does not support sparse gradients", "sparse gradients", "expected the grad", "assigned grad has data of a different", "layout")
+_SIGNS = (
+    "does not support sparse gradients",
+    "sparse gradients",
+    "expected the grad",
+    "assigned grad has data of a different",
+    "layout",
+)
 
 
 class UnsupportedGradient(Rule):
@@ -44,4 +50,7 @@ class UnsupportedGradient(Rule):
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         whose = f" The sparse ones are likely those of {them(fault.ids, ledger)}." if fault.ids else ""
         message = f"The call at {line(fault.site)} refused a gradient: {fault.words.get('message', '')}.{whose}"
-        return Said(message, "Use `torch.optim.SparseAdam` (or SGD) for sparse gradients, or build the embedding with `sparse=False`.")
+        return Said(
+            message,
+            "Use `torch.optim.SparseAdam` (or SGD) for sparse gradients, or build the embedding with `sparse=False`.",
+        )

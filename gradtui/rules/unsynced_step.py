@@ -45,4 +45,6 @@ class UnsyncedStep(Rule):
             f"backward ({line(backward)}) ran under `no_sync` ({times(fault.count)})."
         )
         fix = "Leave `no_sync()` for the last micro-batch of each window."
-        return Said(message, fix, (Evidence("backwards in the window", plural(int(fault.facts.get("window", 1)), "backward")),))
+        return Said(
+            message, fix, (Evidence("backwards in the window", plural(int(fault.facts.get("window", 1)), "backward")),)
+        )

@@ -61,5 +61,13 @@ class UpdateRatio(Rule):
     def describe(self, fault: Fault, ledger: Ledger) -> Said:
         ratio, low = fault.facts.get("ratio", 0.0), fault.facts.get("side", 0) < 0
         message = f"Updates of `{fault.words.get('name', 'the optimizer')}` stay {'far below' if low else 'far above'} the weights: about {number(ratio)} of their norm a step."
-        evidence = Evidence("update norm over weight norm", number(ratio), f"{number(self.thresholds.update_low)} to {number(self.thresholds.update_high)}")
-        return Said(message, f"{'Raise' if low else 'Lower'} the learning rate of `{fault.words.get('name', 'the optimizer')}`.", (evidence,))
+        evidence = Evidence(
+            "update norm over weight norm",
+            number(ratio),
+            f"{number(self.thresholds.update_low)} to {number(self.thresholds.update_high)}",
+        )
+        return Said(
+            message,
+            f"{'Raise' if low else 'Lower'} the learning rate of `{fault.words.get('name', 'the optimizer')}`.",
+            (evidence,),
+        )

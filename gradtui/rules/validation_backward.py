@@ -51,4 +51,6 @@ class ValidationBackward(Rule):
             f"{call(step, 'a training step')} used what it left in {them(fault.ids, ledger)} ({times(fault.count)})."
         )
         fix = f"Remove the backward at {line(fault.site)} or put the validation under `torch.no_grad()`."
-        return Said(message, fix, (Evidence("mode of the model", "eval in one backward, train in another", "train in all"),))
+        return Said(
+            message, fix, (Evidence("mode of the model", "eval in one backward, train in another", "train in all"),)
+        )

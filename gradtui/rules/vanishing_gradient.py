@@ -84,5 +84,9 @@ class VanishingGradient(Rule):
             f"The gradient vanishes on its way back: {them(fault.ids, ledger)} receive about {number(ratio)} of what the last layers receive "
             f"(backward at {line(fault.site)})."
         )
-        evidence = Evidence("early over late gradient, per element", number(ratio), f"above {number(self.thresholds.vanishing_ratio)}")
-        return Said(message, "Use ReLU-like activations, residual connections or normalisation between the layers.", (evidence,))
+        evidence = Evidence(
+            "early over late gradient, per element", number(ratio), f"above {number(self.thresholds.vanishing_ratio)}"
+        )
+        return Said(
+            message, "Use ReLU-like activations, residual connections or normalisation between the layers.", (evidence,)
+        )

@@ -9,7 +9,6 @@ from pathlib import Path
 from gradtui.events import CallSite
 from gradtui.timeline.schema import APPLICATION_ID, TABLES, VERSION
 
-
 WriteError = sqlite3.Error
 """The disk refuses: full, read-only, gone."""
 

@@ -74,7 +74,9 @@ def body(fields: Mapping[str, Any]) -> str:
 
 
 def assembled(
-    members: str, arrays: Mapping[str, array[Any] | bytes | float] | None = None, number: tuple[str, float] | None = None
+    members: str,
+    arrays: Mapping[str, array[Any] | bytes | float] | None = None,
+    number: tuple[str, float] | None = None,
 ) -> bytes:
     """One packet from JSON members already written (`"t":"event",…`): the quick way for facts that differ in a few figures.
 

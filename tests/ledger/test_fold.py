@@ -77,7 +77,12 @@ def test_a_clear_tells_who_made_it():
     run.zero(line=12)
     cleared = ledger_of(run).parameters[1].cleared
     assert cleared is not None
-    assert (cleared.by, cleared.owner, cleared.site.line if cleared.site else 0, cleared.how) == ("optimizer", "optimizer", 12, "none")
+    assert (cleared.by, cleared.owner, cleared.site.line if cleared.site else 0, cleared.how) == (
+        "optimizer",
+        "optimizer",
+        12,
+        "none",
+    )
 
 
 def test_a_hand_written_update_spends_what_nobody_owns():
@@ -111,7 +116,16 @@ def test_a_step_inside_a_backward_uses_what_has_landed_so_far():
         run.feed(ev.BackwardProgressed(contributions=added, call=1, ordinal=1))
         run.feed(ev.OptimizerStepped(optimizer=number, used=(number,), call=10 + number, parent=1, ordinal=number))
         run.feed(
-            ev.GradsZeroed(by="optimizer", owner="", how="none", parameters=(number,), optimizer=number, parent=1, call=20 + number, ordinal=number)
+            ev.GradsZeroed(
+                by="optimizer",
+                owner="",
+                how="none",
+                parameters=(number,),
+                optimizer=number,
+                parent=1,
+                call=20 + number,
+                ordinal=number,
+            )
         )
     run.feed(ev.BackwardEnded(loss="loss", call=1, ordinal=1))
     ledger = ledger_of(run)
@@ -168,7 +182,12 @@ def test_calls_are_counted_by_kind_and_line():
     run = model().loop(3)
     run.zero("", "model.a.weight", line=70)
     ledger = ledger_of(run)
-    assert (ledger.counts.backward, ledger.counts.step, ledger.counts.zero_grad, ledger.counts.zero_grad_by_hand) == (3, 3, 3, 1)
+    assert (ledger.counts.backward, ledger.counts.step, ledger.counts.zero_grad, ledger.counts.zero_grad_by_hand) == (
+        3,
+        3,
+        3,
+        1,
+    )
     assert [(tally.count, tally.site.line if tally.site else 0) for tally in ledger.lines["step"].values()] == [(3, 30)]
 
 

@@ -108,7 +108,10 @@ def test_a_gan():
         run.backward(*ALL, line=21)
         run.step("opt_g", line=31)
     found = summary(run)
-    assert [(o.name, o.roots, o.owns, o.steps) for o in found.optimizers] == [("opt_g", ("g",), 2, 3), ("opt_d", ("d",), 2, 3)]
+    assert [(o.name, o.roots, o.owns, o.steps) for o in found.optimizers] == [
+        ("opt_g", ("g",), 2, 3),
+        ("opt_d", ("d",), 2, 3),
+    ]
     assert "train.py:10 and train.py:11" in found.verdict
 
 

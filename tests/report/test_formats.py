@@ -37,7 +37,15 @@ def report(run: Run, exit_code: int | None = 0, signal: int | None = None) -> Re
 def test_text_tells_what_where_which_since_when_and_what_to_do():
     shown = text.render(report(faulty()))
     assert shown.startswith("error stale-gradient  /work/train.py:20\n    loss.backward()\n")
-    for part in ("never cleared", "fix ", "with ", "/work/train.py:30", "parameters 4: model.a.weight", "since      backward 2, 2 times", "evidence"):
+    for part in (
+        "never cleared",
+        "fix ",
+        "with ",
+        "/work/train.py:30",
+        "parameters 4: model.a.weight",
+        "since      backward 2, 2 times",
+        "evidence",
+    ):
         assert part in shown
     assert "1 error; the script ended normally" in shown
 
@@ -71,7 +79,10 @@ def test_consequences_are_named_under_their_cause():
     assert "error step-without-gradient" not in shown
 
 
-@pytest.mark.parametrize(("ending", "said"), [((3, None), "failed with exit code 3"), ((None, 9), "ended by SIGKILL"), ((None, None), "not known")])
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [((3, None), "failed with exit code 3"), ((None, 9), "ended by SIGKILL"), ((None, None), "not known")],
+)
 def test_how_the_script_ended_is_said(ending, said):
     assert said in text.render(report(model().loop(2), *ending))
 

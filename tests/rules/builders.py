@@ -76,7 +76,9 @@ class Run:
         self.events.append(event)
         return self.judge.feed(event)
 
-    def call(self, call_kind: str, cls: Any, line: int, source: str, expression: str = "", **fields: Any) -> list[Finding]:
+    def call(
+        self, call_kind: str, cls: Any, line: int, source: str, expression: str = "", **fields: Any
+    ) -> list[Finding]:
         """Send the end of a call."""
         self.calls += 1
         self.counts[call_kind] = self.counts.get(call_kind, 0) + 1
@@ -100,15 +102,24 @@ class Run:
         added = Contributions(
             parameters=numbers, incoming=tuple(norms), before=tuple(before), after=tuple(after), finite=finite
         )
-        fields: dict[str, Any] = {"loss": loss, "value": value, "value_finite": value is None or isfinite(value), "root": "MeanBackward0"}
+        fields: dict[str, Any] = {
+            "loss": loss,
+            "value": value,
+            "value_finite": value is None or isfinite(value),
+            "root": "MeanBackward0",
+        }
         fields |= {"reduction": "mean", "training": "train", "reached": len(numbers), "contributions": added}
         return self.call("backward", ev.BackwardEnded, line, f"{loss}.backward()", loss, **(fields | about))
 
     def raised(self, kind: str, message: str, line: int = LINES["backward"], **about: Any) -> list[Finding]:
         """A call that ends in an exception of torch's."""
-        return self.call(kind, ev.CallRaised, line, "", "loss", kind=kind, error="RuntimeError", message=message, **about)
+        return self.call(
+            kind, ev.CallRaised, line, "", "loss", kind=kind, error="RuntimeError", message=message, **about
+        )
 
-    def zero(self, optimizer: str = "", *names: str, line: int = LINES["zero"], how: str = "none", by: str = "") -> list[Finding]:
+    def zero(
+        self, optimizer: str = "", *names: str, line: int = LINES["zero"], how: str = "none", by: str = ""
+    ) -> list[Finding]:
         """`optimizer.zero_grad()`, or of the only optimizer; with names, a clear of just these."""
         optimizer = optimizer or (next(iter(self.optimizers)) if not names else "")
         info = self.optimizers.get(optimizer)
@@ -134,13 +145,22 @@ class Run:
         fields: dict[str, Any] = {"optimizer": info.id, "lr": info.lr, "used": used, "moved": used, "unchanged": False}
         return self.call("step", ev.OptimizerStepped, line, f"{name}.step()", name, **(fields | about))
 
-    def clip(self, *names: str, limit: float = 1.0, norm: float = 5.0, line: int = LINES["clip"], given: int | None = None) -> list[Finding]:
+    def clip(
+        self, *names: str, limit: float = 1.0, norm: float = 5.0, line: int = LINES["clip"], given: int | None = None
+    ) -> list[Finding]:
         """`clip_grad_norm_` over these parameters, all by default."""
         numbers = self.numbers(names or tuple(self.ids)) if given is None else ()
         held = tuple(n for n in numbers if n in self.grads)
-        fields: dict[str, Any] = {"method": "norm", "limit": limit, "norm": norm, "given": len(numbers) if given is None else given}
+        fields: dict[str, Any] = {
+            "method": "norm",
+            "limit": limit,
+            "norm": norm,
+            "given": len(numbers) if given is None else given,
+        }
         fields |= {"parameters": held, "after": tuple(self.grads[n] for n in held)}
-        return self.call("clip", ev.GradsClipped, line, "clip_grad_norm_(model.parameters(), 1.0)", "model.parameters()", **fields)
+        return self.call(
+            "clip", ev.GradsClipped, line, "clip_grad_norm_(model.parameters(), 1.0)", "model.parameters()", **fields
+        )
 
     def unscale(self, optimizer: str = "", scale: float = 1024.0, line: int = LINES["unscale"]) -> list[Finding]:
         """`scaler.unscale_(optimizer)`."""
@@ -151,24 +171,46 @@ class Run:
             parameters=held, after=tuple(self.grads[n] / scale for n in held),
         )  # fmt: skip
 
-    def scaler_step(self, optimizer: str = "", ran: bool = True, scale: float = 1024.0, line: int = LINES["step"]) -> list[Finding]:
+    def scaler_step(
+        self, optimizer: str = "", ran: bool = True, scale: float = 1024.0, line: int = LINES["step"]
+    ) -> list[Finding]:
         """`scaler.step(optimizer)`: the optimizer's own step inside it, unless it is skipped."""
         name = optimizer or next(iter(self.optimizers))
         found = self.step(name, line=line, by_scaler=True) if ran else []
         info = self.optimizers[name]
-        return found + self.call("scaler_step", ev.ScalerStepped, line, "scaler.step(optimizer)", name, optimizer=info.id, ran=ran, scale=scale)
+        return found + self.call(
+            "scaler_step",
+            ev.ScalerStepped,
+            line,
+            "scaler.step(optimizer)",
+            name,
+            optimizer=info.id,
+            ran=ran,
+            scale=scale,
+        )
 
     def update(self, scale: float = 1024.0) -> list[Finding]:
         """`scaler.update()`."""
-        return self.call("scaler_update", ev.ScalerUpdated, LINES["update"], "scaler.update()", before=scale, after=scale)
+        return self.call(
+            "scaler_update", ev.ScalerUpdated, LINES["update"], "scaler.update()", before=scale, after=scale
+        )
 
-    def schedule(self, optimizer: str = "", before: float = 0.1, after: float = 0.05, line: int = LINES["scheduler"]) -> list[Finding]:
+    def schedule(
+        self, optimizer: str = "", before: float = 0.1, after: float = 0.05, line: int = LINES["scheduler"]
+    ) -> list[Finding]:
         """`scheduler.step()`."""
         name = optimizer or next(iter(self.optimizers))
         info = self.optimizers[name]
         self.optimizers[name] = replace(info, lr=(after,))
         return self.call(
-            "scheduler", ev.SchedulerStepped, line, "scheduler.step()", kind="StepLR", optimizer=info.id, before=(before,), after=(after,)
+            "scheduler",
+            ev.SchedulerStepped,
+            line,
+            "scheduler.step()",
+            kind="StepLR",
+            optimizer=info.id,
+            before=(before,),
+            after=(after,),
         )
 
     def update_by_hand(self, *names: str, rebound: tuple[str, ...] = ()) -> list[Finding]:
@@ -185,10 +227,19 @@ class Run:
         self.grads.update(zip(numbers, after, strict=True))
         fields: dict[str, Any] = {"how": how, "factor": factor if how == "scaled" else 0.0}
         return self.feed(
-            ev.GradsEdited(parameters=numbers, before=before, after=after, finite=(True,) * len(numbers), site=at(LINES["edit"]), **fields)
+            ev.GradsEdited(
+                parameters=numbers,
+                before=before,
+                after=after,
+                finite=(True,) * len(numbers),
+                site=at(LINES["edit"]),
+                **fields,
+            )
         )
 
-    def closure_step(self, evaluations: int, clear_inside: bool = True, moves: bool = True, optimizer: str = "") -> None:
+    def closure_step(
+        self, evaluations: int, clear_inside: bool = True, moves: bool = True, optimizer: str = ""
+    ) -> None:
         """A step that evaluates its closure several times, moving the parameters in between."""
         info = self.optimizers[optimizer or next(iter(self.optimizers))]
         self.calls += 1
@@ -206,7 +257,13 @@ class Run:
         used = tuple(n for n in info.parameters if n in self.grads)
         self.feed(
             ev.OptimizerStepped(
-                optimizer=info.id, closure=True, used=used, moved=used, call=step, ordinal=self.counts["step"], site=at(LINES["step"])
+                optimizer=info.id,
+                closure=True,
+                used=used,
+                moved=used,
+                call=step,
+                ordinal=self.counts["step"],
+                site=at(LINES["step"]),
             )
         )
 

@@ -55,7 +55,9 @@ def test_one_graph_that_lives_a_little_longer_is_no_fault():
     assert run.loud() == set()
 
 
-@pytest.mark.parametrize(("sizes", "rules"), [((10, 20, 30, 40, 50, 60, 70), {"graph-retained"}), ((10, 20, 15, 30, 12, 40, 9), set())])
+@pytest.mark.parametrize(
+    ("sizes", "rules"), [((10, 20, 30, 40, 50, 60, 70), {"graph-retained"}), ((10, 20, 15, 30, 12, 40, 9), set())]
+)
 def test_a_graph_that_only_grows_holds_the_ones_before(sizes, rules):
     run = model()
     for nodes in sizes:
@@ -76,8 +78,18 @@ def test_a_freed_graph_is_explained_by_what_carried_it_over():
 
 
 def test_an_in_place_change_is_explained_by_the_step_that_made_it():
-    run = Run().parameters("critic.out", shape=(1, 32)).parameters("critic.hidden", shape=(32, 6)).optimizer("q_optim").loop(1)
-    run.raised("backward", "modified by an inplace operation: [torch.FloatTensor [32, 1]], which is at version 2; expected version 1", line=45)
+    run = (
+        Run()
+        .parameters("critic.out", shape=(1, 32))
+        .parameters("critic.hidden", shape=(32, 6))
+        .optimizer("q_optim")
+        .loop(1)
+    )
+    run.raised(
+        "backward",
+        "modified by an inplace operation: [torch.FloatTensor [32, 1]], which is at version 2; expected version 1",
+        line=45,
+    )
     finding = run.only("inplace-modification")
     assert finding.parameters == ("critic.out",)
     assert finding.site.line == 30
@@ -111,7 +123,10 @@ def test_a_scheduler_behind_its_optimizer_is_right():
     assert run.end() == []
 
 
-@pytest.mark.parametrize(("rates", "rules"), [((0.1,) * 5 + (0.0,) * 15, {"learning-rate-vanished"}), ((0.0, 0.05) + (0.1,) * 15 + (0.0,), set())])
+@pytest.mark.parametrize(
+    ("rates", "rules"),
+    [((0.1,) * 5 + (0.0,) * 15, {"learning-rate-vanished"}), ((0.0, 0.05) + (0.1,) * 15 + (0.0,), set())],
+)
 def test_a_rate_that_is_gone_long_before_the_end_is_told(rates, rules):
     run = model()
     for rate in rates:

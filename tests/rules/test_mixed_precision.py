@@ -148,5 +148,8 @@ def test_a_scaler_that_never_scaled_refuses_and_is_explained():
     run = model()
     run.zero()
     run.backward()
-    run.raised("scaler_step", "Attempted unscale_ but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration.")
+    run.raised(
+        "scaler_step",
+        "Attempted unscale_ but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration.",
+    )
     assert run.loud(exit_code=1) == {"unscaled-backward"}

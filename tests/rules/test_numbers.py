@@ -34,7 +34,11 @@ def test_the_operation_that_made_nan_is_named_when_it_is_known():
     run = model().loop(1)
     run.zero()
     run.backward(norm=NAN)
-    run.feed(ev.NonfiniteOrigin(op="SqrtBackward0", module="model.a", forward=at(7, "d.sqrt()"), cause="sqrt at 0", ordinal=2))
+    run.feed(
+        ev.NonfiniteOrigin(
+            op="SqrtBackward0", module="model.a", forward=at(7, "d.sqrt()"), cause="sqrt at 0", ordinal=2
+        )
+    )
     run.step()
     finding = run.only("nonfinite-gradient")
     assert finding.site.line == 7
@@ -58,7 +62,9 @@ def test_a_jump_of_the_norm_that_ends_in_nan_is_an_explosion():
 
 def test_a_huge_first_gradient_that_ends_in_nan_is_an_explosion_of_what_carries_it():
     run = model()
-    run.loop(1, value=8e9, norm={"model.a.weight": 5e11, "model.a.bias": 6e9, "model.b.weight": 4e10, "model.b.bias": 0.5})
+    run.loop(
+        1, value=8e9, norm={"model.a.weight": 5e11, "model.a.bias": 6e9, "model.b.weight": 4e10, "model.b.bias": 0.5}
+    )
     run.loop(2, norm=NAN, value=NAN)
     assert run.only("exploding-gradient").parameters == ("model.a.weight", "model.a.bias")
 

@@ -7,7 +7,7 @@ from gradtui.ledger import Ledger
 from gradtui.rules.sources import Sources
 
 FILE = "/work/train.py"
-SOURCE = '''import torch
+SOURCE = """import torch
 from torch import nn
 
 class Tower(nn.Module):
@@ -44,7 +44,7 @@ def train(model, data):
         shown = loss.item()
     for p in model.parameters():
         p.requires_grad = False
-'''
+"""
 BACKWARD = CallSite(FILE, 33, "train", "loss.backward()", "loss")
 
 

@@ -1,7 +1,7 @@
 """Runs every program of this folder under the probe and keeps what it saw, so that tests judge it without torch.
 
-    python -m tests.rules.programs.record            those that have no recording yet
-    python -m tests.rules.programs.record NAME …     these again
+python -m tests.rules.programs.record            those that have no recording yet
+python -m tests.rules.programs.record NAME …     these again
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ def load() -> dict[str, Recording]:
 
 def save(recordings: dict[str, Recording]) -> None:
     """Keep recordings."""
-    raw = {name: (code, [(type(event).__name__, _plain(event)) for event in events]) for name, (code, events) in sorted(recordings.items())}
+    raw = {
+        name: (code, [(type(event).__name__, _plain(event)) for event in events])
+        for name, (code, events) in sorted(recordings.items())
+    }
     STORE.write_bytes(zlib.compress(msgspec.msgpack.encode(raw), 9))
 
 
