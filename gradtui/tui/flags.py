@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan
 
 from gradtui.ledger.state import GradState, ParameterState
 from gradtui.rules.finding import Finding
 from gradtui.tui.glyphs import Glyphs
-from gradtui.tui.line import Span
+from gradtui.tui.line import Line, Span, fit, line, wrap
 
 FLAGS: dict[str, str] = {
     "N": "NaN in the gradient",
@@ -23,6 +23,25 @@ FLAGS: dict[str, str] = {
     "D": "shared: known under more than one name",
 }
 """What each letter means; `K` and the help print it."""
+
+
+def explained(letters: Iterable[str], width: int) -> list[Line]:
+    """A row or more for each letter: what it means."""
+    return [
+        line((fit("" if index else letter, 3), "key"), (row, ""))
+        for letter in letters
+        for index, row in enumerate(wrap(FLAGS.get(letter, ""), width - 3))
+    ]
+
+
+def marks(glyphs: Glyphs) -> dict[str, str]:
+    """The marks in a row of Parameters that are not letters, and what they mean."""
+    return {
+        "'": "beside the norm: the last call changed this gradient",
+        glyphs.error: "an error was found about it: 7 shows it",
+        glyphs.warning: "a warning was found about it",
+    }
+
 
 _RULE_FLAGS = {"exploding-gradient": "X", "vanishing-gradient": "V", "dead-gradient": "Z", "stale-gradient": "S"}
 _BAD = {"N", "I", "S"}

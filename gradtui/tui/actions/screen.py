@@ -82,7 +82,7 @@ class ScreenActions(Host):
 
     def action_help(self) -> None:
         pane = self._focused_pane()
-        self.show_card(Card("Keys", help_rows(pane.name_, pane.title, dict(self.settings.keymap))))
+        self.show_card(Card("Keys", help_rows(pane.name_, pane.title, dict(self.settings.keymap), self.glyph_set)))
 
     def action_explain(self) -> None:
         title, rows = explanation(self._focused_pane().topic(), self.view)

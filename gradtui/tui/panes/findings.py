@@ -59,7 +59,11 @@ class FindingsPane(ListPane):
         listed = min(len(self._shown), max(height // 3, 3))
         rows = super().content(view, width, min(listed, height))
         card = self._card(self._shown[self.cursor].finding, width)
-        return [*rows, line((self.glyphs.rule * width, "rule")), *card]
+        shown = [*rows, line((self.glyphs.rule * width, "rule")), *card]
+        hidden = len(shown) - height
+        if hidden > 0:
+            shown[height - 1 :] = [line("  ", (f"{hidden + 1} more {self.glyphs.down}  z zooms", "dim"))]
+        return shown
 
     def row(self, view: View, index: int, width: int) -> list[Span]:
         finding = self._shown[index].finding
@@ -82,7 +86,7 @@ class FindingsPane(ListPane):
             rows += self._labelled("status", [_status(finding)], "warning")
         rows += self._labelled("since", [_since(finding)], "") if finding.first else []
         for fact in finding.evidence:
-            limit = f"   (threshold {fact.threshold})" if fact.threshold else ""
+            limit = f"   (should be {fact.threshold})" if fact.threshold else ""
             rows += self._labelled("figure", wrap(f"{fact.what}: {fact.actual}{limit}", inner - 8), "")
         rows += self._labelled("at", [_line(finding.site)], "accent") if finding.site else []
         for site in finding.related:

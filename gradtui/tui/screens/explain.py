@@ -18,7 +18,7 @@ STATES = {
 _PANES = {
     "source": "Your program as it ran. The arrow is on the gradient call that is about to run; a dot marks a line that has made one, the red mark a breakpoint.",
     "events": "Every gradient call so far, in order. Moving here moves all panes back in time; H returns to now.",
-    "parameters": "Every tensor that can hold a gradient: its gradient's state, its norm, how many backwards have added to it since it was cleared, and its trend over the last backwards.",
+    "parameters": "Every tensor that can hold a gradient: its gradient's state, its norm, how many backwards have added to it since it was cleared, and its trend over the last backwards. A ' beside the norm: the last call changed it.",
     "gradient": "The selected parameter's .grad now. Colour is the sign and size of each cell: orange positive, blue negative. Cells that stand for several numbers show the largest of them.",
     "accumulation": "backward() adds to .grad, it never replaces it. This is the list of what was added since the gradient was last cleared: the norm of each addition, and of the running sum. cos is the angle between an addition and the sum before it: +1 the same way, 0 unrelated, negative against it.",
     "flow": "The size of gradients from the first module to the last on a log scale. A steady fall towards the input is a vanishing gradient; a steep rise an exploding one.",
@@ -72,5 +72,5 @@ def _states(topic: str, view: View, width: int) -> list[Line]:
         rows += [line("  ", (row, "")) for row in wrap(text, width - 2)]
     if state and (found := flags.letters(state, view.counts.backward)):
         rows += [line(), line(("Its flags", "title-focus"))]
-        rows += [line((f"{letter}  ", "key"), (flags.FLAGS.get(letter, ""), "")) for letter in found]
+        rows += flags.explained(found, width)
     return rows

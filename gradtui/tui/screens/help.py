@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradtui.tui import flags, keymap
+from gradtui.tui.glyphs import UNICODE, Glyphs
 from gradtui.tui.line import Line, fit, line, wrap
 
 
-def help_rows(scope: str, title: str, remapped: dict[str, str]) -> Callable[[int], list[Line]]:
+def help_rows(
+    scope: str, title: str, remapped: dict[str, str], glyphs: Glyphs = UNICODE
+) -> Callable[[int], list[Line]]:
     """Rows of the card for a pane."""
 
     def rows(width: int) -> list[Line]:
@@ -22,7 +25,7 @@ def help_rows(scope: str, title: str, remapped: dict[str, str]) -> Callable[[int
                 groups.setdefault(key.group, []).append(key)
         for name, keys in groups.items():
             found += _group(name, keys, width, remapped)
-        return [*found, *_legend(width)]
+        return [*found, *_legend(width, glyphs)]
 
     return rows
 
@@ -43,9 +46,10 @@ def _all_names(key: keymap.Key, remapped: dict[str, str]) -> str:
     return " ".join(names[:2])
 
 
-def _legend(width: int) -> list[Line]:
+def _legend(width: int, glyphs: Glyphs) -> list[Line]:
     rows = [line(), line(("Flags beside a parameter", "title-focus"))]
-    rows += [line((fit(letter, 3), "key"), (text, "")) for letter, text in flags.FLAGS.items()]
+    rows += flags.explained(flags.FLAGS, width)
+    rows += [line((fit(mark, 3), "key"), (text, "")) for mark, text in flags.marks(glyphs).items()]
     rows += [line(), line(("Mouse", "title-focus"))]
     rows += [
         line((text, ""))
