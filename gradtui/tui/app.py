@@ -149,7 +149,7 @@ class GradtuiApp(RunActions, ScreenActions, ScriptActions):
         self.view = self.session.view(
             self.gate.round_trip, max(events_pane.size.height, 8) if events_pane.display else 8
         )
-        focused = self.focused
+        focused = self.screen_stack[0].focused
         pane = focused.name_ if isinstance(focused, ListPane) else "app"
         asked = "input" if self.board.prompt.asking == "input" else "filter"
         self.board.footer.scope = f"prompt:{asked}" if isinstance(focused, Prompt) else pane

@@ -21,11 +21,11 @@ def copy(text: str, write: Callable[[str], object], environ: Mapping[str, str] =
     file = _to_file(data, environ)
     kept = f"; also in {file}" if file else ""
     lines = text.count("\n") + 1
-    what = f"{lines} lines" if lines > 1 else f"“{text[:40]}”"
+    what = f"{lines} lines" if lines > 1 else "a line"
     if "TMUX" in environ and _to_tmux(data):
         return f"copied {what}{cut} through tmux{kept}"
     write(sequence(data, inside_screen="STY" in environ))
-    return f"copied {what}{cut} through the terminal (OSC 52){kept}"
+    return f"copied {what}{cut} by OSC 52{kept}"
 
 
 def sequence(data: bytes, inside_screen: bool = False) -> str:

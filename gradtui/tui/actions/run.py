@@ -98,7 +98,9 @@ class RunActions(TimeActions):
         self.session.breakpoints = points
         self.link.send(SetBreakpoints(points))
         what = f"line {line}" if line else f"writes to {self._parameter_name(parameter)}"
-        self.say(f"breakpoint on {what} {'removed' if same else 'set'}")
+        unseen = line and line != self.view.line and line not in self.view.marks
+        until = "; it stops at gradient calls, and none has run there" if unseen and not same else ""
+        self.say(f"breakpoint on {what} {'removed' if same else 'set'}{until}", "warning" if until else "")
 
     def _parameter_name(self, parameter: int) -> str:
         state = self.view.parameters.get(parameter)

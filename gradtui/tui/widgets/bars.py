@@ -169,7 +169,7 @@ class TickerBar(Painted):
         if not view.live:
             return "looking back: nothing here changes the run; H returns to now"
         if view.state == "starting":
-            return "the script starts as it would without gradtui; it stops at its first gradient call"
+            return "the script starts as without gradtui, and stops at its first gradient call"
         if view.state == "running":
             return "running freely; space pauses at the next gradient call"
         if view.state == "ended":
