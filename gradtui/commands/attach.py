@@ -20,6 +20,8 @@ def command(run: str | None, readonly: bool, **options: object) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal")
     live = [path for path in saved_runs() if is_live(path) and (run is None or path.name == run)]
+    if not live and any(path.name == run for path in saved_runs()):
+        raise UsageError(f"{run} has ended; look back at it with: gradtui open {run}")
     if not live:
         raise UsageError(f"no live run named {run!r}; `gradtui runs` lists them" if run else "no run is live")
     from gradtui.tui import open_screen

@@ -34,7 +34,7 @@ def explain(slug: str, style: Style | None = None) -> str:
     for paragraph in _paragraphs(rule):
         label, colon, rest = paragraph.partition(": ")
         if colon and label in ("What it means", "Why it matters", "What to do"):
-            blocks.append(style.paint(label, "bold") + "\n" + style.wrap(rest, "  "))
+            blocks.append(style.paint(label, "bold") + "\n" + style.wrap(rest[:1].upper() + rest[1:], "  "))
         else:
             blocks.append(style.wrap(paragraph, ""))
     return "\n\n".join(blocks) + "\n"
