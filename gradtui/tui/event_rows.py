@@ -21,7 +21,7 @@ _WORDS = {
     "ScalerUpdated": "scaler.update",
     "SchedulerStepped": "scheduler",
     "GradsEdited": "grad edited",
-    "ParametersEdited": "hand update",
+    "ParametersEdited": "update",
     "CallRaised": "raised",
     "WarningSeen": "torch warns",
     "NonfiniteOrigin": "first nan",
@@ -108,7 +108,7 @@ def _rest(event: facts.Event) -> str:
             factor = f" by {figures.short(event.factor)}" if event.how == "scaled" else ""
             return f"{event.how}{factor}  {_many(len(event.parameters), 'grad')}"
         case facts.ParametersEdited():
-            return _many(len(event.parameters), "parameter")
+            return f"{_many(len(event.parameters), 'parameter')}  {'inside the call' if event.parent else 'by hand'}"
         case facts.CallRaised():
             return f"{event.kind}: {event.error}: {event.message}"
         case facts.WarningSeen():
