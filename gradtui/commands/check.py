@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,7 @@ def command(
         known = read_baseline(baseline)
     report = without_known(report, known)
     _write_files(report, json_file, sarif_file, junit_file, level)
+    _warn_of_misplaced(program)
     if not quiet:
         _print(report)
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
@@ -155,6 +157,13 @@ def _write_files(
         from gradtui.report.junit import render as as_junit
 
         _write(junit_file, as_junit(report, level))
+
+
+def _warn_of_misplaced(program: tuple[str, ...]) -> None:
+    """Say so when the program was given an option of ours that it did nothing with."""
+    for option, file in pairwise(program):
+        if option in ("--json", "--sarif", "--junit") and not Path(file).exists():
+            click.echo(f"gradtui: {option} after the script's name went to the script; write it before", err=True)
 
 
 def _has_nonfinite(checked: Checked) -> bool:

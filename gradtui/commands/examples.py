@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
+
 import click
 
 from gradtui.examples import examples
@@ -15,6 +18,8 @@ def command() -> None:
     """
     listed = examples()
     width = max(len(each.name) for each in listed)
+    columns = max(shutil.get_terminal_size((120, 24)).columns, 40)
     for each in listed:
-        click.echo(f"{each.name:{width}}  {each.title}")
+        head = f"{each.name:{width}}  "
+        click.echo(textwrap.fill(each.title, columns, initial_indent=head, subsequent_indent=" " * len(head)))
     click.echo("\nStep through one:  gradtui run --example NAME", err=True)
