@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gradtui.probe.modes import Modes
-from gradtui.probe.names import Found, Namespace, resolve
+from gradtui.probe.names import Found, Namespace, resolve, shape_of
 from gradtui.probe.registry import Registry, Tracked, describe
 from gradtui.probe.session import Session
 from gradtui.probe.sites import chain_of
@@ -185,12 +185,12 @@ class Discovery:
             entries = [self.registry.add(leaf, found[id(leaf)]) for leaf in new]
             for entry, leaf in zip(entries, new, strict=True):
                 if entry.found.name[0] != "<":
-                    self._reuse[(site, tuple(leaf.shape), type(leaf) is torch.Tensor)] = entry.found.name
+                    self._reuse[(site, shape_of(leaf), type(leaf) is torch.Tensor)] = entry.found.name
         else:
             entries = []
             for leaf in new:
-                known = self._reuse.get((site, tuple(leaf.shape), type(leaf) is torch.Tensor))
-                entries.append(self.registry.add(leaf, Found(known or f"<leaf {tuple(leaf.shape)}>")))
+                known = self._reuse.get((site, shape_of(leaf), type(leaf) is torch.Tensor))
+                entries.append(self.registry.add(leaf, Found(known or f"<leaf {shape_of(leaf)}>")))
         self.tell(entries)
 
     def recheck(self, entries: list[Tracked], frame: FrameType | None) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch.nn import Module
+from torch.nn.parameter import is_lazy
 
 from gradtui.probe.sites import PERSON, owner_of, variables_of
 
@@ -152,6 +153,11 @@ def _join(root: str, path: str) -> str:
     return f"{root}.{path}" if root and path else root or path
 
 
+def shape_of(leaf: torch.Tensor) -> tuple[int, ...]:
+    """Its shape; empty while a lazy module has not made it."""
+    return () if is_lazy(leaf) else tuple(leaf.shape)
+
+
 def resolve(leaves: list[torch.Tensor], space: Namespace, deep: bool) -> dict[int, Found]:
     """Name the leaves, by id(). `deep` allows a look at every live object when the frames do not know a leaf."""
     wanted = {id(leaf): leaf for leaf in leaves}
@@ -171,7 +177,7 @@ def resolve(leaves: list[torch.Tensor], space: Namespace, deep: bool) -> dict[in
         _from_anywhere(wanted, found)
     for key, leaf in wanted.items():
         if key not in found:
-            found[key] = Found(f"<leaf {'×'.join(map(str, leaf.shape)) or 'scalar'}>")
+            found[key] = Found(f"<leaf {'×'.join(map(str, shape_of(leaf))) or 'scalar'}>")
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gradtui.probe.names import Found
+from gradtui.probe.names import Found, shape_of
 
 
 class Tracked:
@@ -111,7 +111,7 @@ def describe(entry: Tracked, tensor: torch.Tensor) -> dict[str, Any]:
     return {
         "id": entry.id,
         "name": found.name,
-        "shape": list(tensor.shape),
+        "shape": list(shape_of(tensor)),
         "dtype": str(tensor.dtype).removeprefix("torch."),
         "device": str(tensor.device),
         "requires_grad": bool(tensor.requires_grad),

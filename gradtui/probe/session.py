@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from gradtui.probe import measure
-from gradtui.probe.apart import apart, dispatch_modes, function_modes
+from gradtui.probe.apart import apart, dispatch_modes, function_modes, plainly
 from gradtui.probe.gate import Gate
 from gradtui.probe.link import Link
 from gradtui.probe.sites import Sites, frames_of
@@ -363,7 +363,7 @@ class Ours:
     def __init__(self, session: Session, hook: str) -> None:
         self._session = session
         self._hook = hook
-        self._apart: AbstractContextManager[Any] | None = None
+        self._apart: AbstractContextManager[Any] = plainly()
         self._began = 0.0
         self._lock, self._local = session.lock, session.local
 
@@ -374,18 +374,15 @@ class Ours:
         lock.acquire()
         self._local.busy = True
         self._began, self._lock = began, lock
-        if dispatch_modes() or function_modes():
-            self._apart = apart()
-            self._apart.__enter__()
+        self._apart = outside = apart() if dispatch_modes() or function_modes() else plainly()
+        outside.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         session = self._session
         try:
-            if self._apart is not None:
-                outside, self._apart = self._apart, None
-                outside.__exit__(None, None, None)
+            self._apart.__exit__(None, None, None)
             if error is None:
                 return False
             if not isinstance(error, Exception) or _of_signal_handler(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from gradtui.probe.apart import out_of_sight
 from gradtui.probe.discover import Discovery
 from gradtui.probe.hooks.backward import BackwardHook
 from gradtui.probe.hooks.clip import ClipHook
@@ -48,6 +49,7 @@ class Probe:
 
     def install(self) -> None:
         """Put every hook in place."""
+        out_of_sight()
         for hook in self.hooks:
             hook.install()
         os.register_at_fork(after_in_child=self.session.reset_after_fork)

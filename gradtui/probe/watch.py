@@ -151,7 +151,9 @@ class Watcher:
                         "parameters": ids([entries[i].id for i in edited]),
                         "before": floats(was),
                         "after": floats(now),
-                        "finite": bytes(isfinite(norm) for norm in now),
+                        "finite": bytes(
+                            isfinite(norm) or _holds_no_numbers(entries[i]) for i, norm in zip(edited, now, strict=True)
+                        ),
                     },
                 )
             )
@@ -289,6 +291,12 @@ def _common_factor(before: list[float], after: list[float]) -> float:
     return 0.0 if isclose(factor, 1.0, rel_tol=1e-4) else factor
 
 
+def _holds_no_numbers(entry: Tracked) -> bool:
+    """On the meta device, or faked: a norm that is not finite means nothing."""
+    leaf = entry.ref()
+    return leaf is not None and measure.plain(leaf.detach()) is None
+
+
 _not_measured: dict[int, tuple[Any, Any, bytes]] = {}
 
 
@@ -317,7 +325,10 @@ def contributions(
     if not measured or (isfinite(sum(after)) and (incoming is after or isfinite(sum(incoming)))):
         finite = b"\x01" * len(after)
     else:
-        finite = bytes(isfinite(a) and (isfinite(i) or isnan(i)) for i, a in zip(incoming, after, strict=True))
+        finite = bytes(
+            (isfinite(a) and (isfinite(i) or isnan(i))) or (isnan(a) and _holds_no_numbers(entry))
+            for entry, i, a in zip(entries, incoming, after, strict=True)
+        )
     return {
         "contributions.parameters": ids([entry.id for entry in entries]),
         "contributions.incoming": floats(incoming),

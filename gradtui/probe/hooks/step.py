@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite, isnan
+from math import isfinite
 from types import FrameType
 from typing import Any
 
@@ -225,7 +225,11 @@ class StepHook:
             ]
         arrays["ratios"] = floats(ratios)
         arrays["nonfinite"] = ids(
-            [entry.id for entry, size in zip(used, sizes, strict=True) if not isfinite(size) or isnan(size)]
+            [
+                e.id
+                for e, leaf, size in zip(used, now, sizes, strict=True)
+                if not (isfinite(size) or measure.finite(leaf))
+            ]
         )
 
     def _raised(self, call: Call, error: BaseException) -> None:
