@@ -23,6 +23,21 @@ from gradtui.wire.ring import RingWriter
 _LENGTH = struct.Struct("<I")
 
 
+def _identity(connection: socket.socket) -> tuple[int, int] | None:
+    """Which socket it is; None when its descriptor is closed."""
+    try:
+        status = os.fstat(connection.fileno())
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _readable(connection: socket.socket) -> bool:
+    waiting = select.poll()  # not select: a program with a thousand open files is beyond it
+    waiting.register(connection, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
 class Link:
     """One connection, made lazily, one process. `dead` is True once the host cannot be reached any more."""
 
@@ -31,6 +46,7 @@ class Link:
         self.dead = False
         self.config: dict[str, Any] = {}
         self._socket: socket.socket | None = None
+        self._identity: tuple[int, int] | None = None
         self.page: mmap.mmap | bytes = b"\0"
         self.slot = 0
         """A request waits when this byte of shared memory is not 0."""
@@ -46,31 +62,59 @@ class Link:
 
     def join(self, hello: bytes) -> bool:
         """Connect, say hello and wait for the host's configuration. False when there is no host."""
+        plugs: list[int] = []
         try:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.settimeout(None)  # whatever the person's program sets as its default
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * 1024 * 1024)
-            connection.connect(self.path)
-            connection.sendall(hello)
-            self._socket = connection
-            config = self.receive()
-            if config is None:
-                return False
-            self.config = config
-            page = config.get("page")
-            if page:
-                handle = os.open(page, os.O_RDWR)
-                try:
-                    self.page = mmap.mmap(handle, mmap.PAGESIZE)
-                finally:
-                    os.close(handle)
-                self.slot = int(config.get("slot", 0))
-            if config.get("ring"):
-                self._ring = RingWriter(config["ring"])
-            return True
+            while (
+                plug := os.open(os.devnull, os.O_RDWR)
+            ) <= 2:  # a closed stdout of the person's must not come to be ours
+                plugs.append(plug)
+            os.close(plug)
+            return self._connect(hello)
         except OSError:
-            self._lose()
+            self._let_go()
+            self.dead = True
             return False
+        finally:
+            for plug in plugs:
+                os.close(plug)
+
+    def _connect(self, hello: bytes) -> bool:
+        self._socket = connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._identity = _identity(connection)
+        connection.settimeout(None)  # whatever the person's program sets as its default
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * 1024 * 1024)
+        connection.connect(self.path)
+        connection.sendall(hello)
+        config = self.receive()
+        if config is None:
+            return False
+        self.config = config
+        page = config.get("page")
+        if page:
+            handle = os.open(page, os.O_RDWR)
+            try:
+                self.page = mmap.mmap(handle, mmap.PAGESIZE)
+            finally:
+                os.close(handle)
+            self.slot = int(config.get("slot", 0))
+        if config.get("ring"):
+            self._ring = RingWriter(config["ring"])
+        return True
+
+    def _ours(self) -> socket.socket | None:
+        """The connection while there is one. A program that closes every descriptor it finds (a daemon does) closes it too,
+        and may have a file of its own at that number."""
+        connection = self._socket
+        if connection is not None and _identity(connection) != self._identity:
+            connection.detach()
+            self._socket = None
+            self.dead = True
+        return self._socket if not self.dead else None
+
+    def _let_go(self) -> None:
+        connection, self._socket = self._ours(), None
+        if connection is not None:
+            connection.close()
 
     def clear_attention(self) -> None:
         """Before reading what waits: a request that comes later sets the byte again."""
@@ -123,16 +167,16 @@ class Link:
         now = monotonic()
         if now - self._looked > 0.05:
             self._looked = now
-            connection = self._socket
+            connection = self._ours()
             if connection is None:
                 return False
-            if select.select([connection], [], [], 0)[0] and not self._fill():
+            if _readable(connection) and not self._fill():
                 return False
         return True
 
     def _send_on_socket(self, packet: bytes) -> None:
-        connection = self._socket
-        if connection is None or self.dead:
+        connection = self._ours()
+        if connection is None:
             return
         try:
             connection.sendall(packet, getattr(socket, "MSG_NOSIGNAL", 0))
@@ -151,15 +195,16 @@ class Link:
     def poll(self) -> dict[str, Any] | None:
         """The next request if one has come."""
         request = self._next()
-        if request is not None or self._socket is None or self.dead:
+        if request is not None:
             return request
-        if select.select([self._socket], [], [], 0)[0] and self._fill():
+        connection = self._ours()
+        if connection is not None and _readable(connection) and self._fill():
             return self._next()
         return None
 
     def _fill(self) -> bool:
-        connection = self._socket
-        if connection is None or self.dead:
+        connection = self._ours()
+        if connection is None:
             return False
         try:
             data = connection.recv(65536)
@@ -186,10 +231,11 @@ class Link:
     def _lose(self) -> None:
         if self.dead:
             return
+        connection = self._ours()
         self.dead = True
         self._queue.clear()
-        if self._socket is not None:
-            self._socket.close()
+        if connection is not None:
+            connection.close()
             try:
                 sys.stderr.write("gradtui: the host is gone; the program goes on unobserved\n")
             except Exception:
@@ -197,9 +243,7 @@ class Link:
 
     def forget(self) -> None:
         """In a forked child: drop the parent's connection without a word to the host."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = None
+        self._let_go()
         self.page, self.slot = b"\0", 0
         self._ring = None
         self._buffer.clear()
