@@ -44,8 +44,8 @@ class GradientDiscarded(Rule):
             yield from self._updated_by_hand(event, change, ledger)
 
     def _counts(self, record: BackwardRecord, change: Change, ledger: Ledger) -> bool:
-        """It is a loss: nobody skipped a bad step, attacked an input, or wanted no update at all."""
-        if not record.parameters or not record.finite or change.poisoned_cleared:
+        """It is a loss: nobody skipped a bad step, attacked an input, went on from the gradient itself, or wanted no update at all."""
+        if not record.parameters or not record.finite or record.create_graph or change.poisoned_cleared:
             return False
         if record.owned:
             return not record.inputs
