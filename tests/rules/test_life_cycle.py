@@ -205,6 +205,18 @@ def test_an_unfinished_window_cleared_at_the_next_epoch_is_discarded():
     assert finding.site.line == 9
 
 
+def test_a_gradient_with_a_graph_of_its_own_is_used_through_it():
+    """A penalty on the gradient: backward(create_graph=True), something computed from .grad, .grad cleared."""
+    run = model()
+    for _ in range(4):
+        run.zero()
+        run.backward(create_graph=True, line=20)
+        run.zero(line=11)
+        run.backward(loss="penalty", line=21)
+        run.step()
+    assert run.loud() == set()
+
+
 def test_an_optimizer_that_never_steps_discards_everything():
     run = model()
     for _ in range(5):
