@@ -35,17 +35,24 @@ _ANNOUNCED_SETTINGS = (
 
 
 class Governor:
-    """Allows optional work as long as it stays under a share of the time that has passed."""
+    """Allows optional work as long as it stays under a share of the time that passes; so many seconds of it may be saved up."""
 
     def __init__(self, share: float, credit: float) -> None:
         self.share = share
         self.credit = credit
-        self.spent = 0.0
-        self.began = perf_counter()
+        self._left = credit
+        self._looked = perf_counter()
 
-    def allows(self, cost: float, part: float = 1.0) -> bool:
-        """There is time for work that costs so many seconds, out of that part of the share."""
-        return self.spent + cost <= self.credit + self.share * part * (perf_counter() - self.began)
+    def allows(self, cost: float) -> bool:
+        """There is time for work that costs so many seconds; for work that costs more than can be saved, when all is saved."""
+        now = perf_counter()
+        self._left = left = min(self.credit, self._left + self.share * (now - self._looked))
+        self._looked = now
+        return cost <= left or left >= self.credit > 0.0
+
+    def spend(self, seconds: float) -> None:
+        """That much has been done."""
+        self._left -= seconds
 
 
 class OptimizerRecord:
@@ -181,7 +188,7 @@ class Discovery:
             for name, root in space.roots():
                 self.modes.learn(name, root)
             self._cost = perf_counter() - began
-            self.governor.spent += self._cost
+            self.governor.spend(self._cost)
             entries = [self.registry.add(leaf, found[id(leaf)]) for leaf in new]
             for entry, leaf in zip(entries, new, strict=True):
                 if entry.found.name[0] != "<":
@@ -200,7 +207,7 @@ class Discovery:
             return
         began = perf_counter()
         found = resolve([leaf for _, leaf in alive], Namespace(frame), deep=True)
-        self.governor.spent += perf_counter() - began
+        self.governor.spend(perf_counter() - began)
         changed = []
         for entry, leaf in alive:
             now = found[id(leaf)]

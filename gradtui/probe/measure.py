@@ -63,6 +63,21 @@ def norms(tensors: Sequence[torch.Tensor]) -> list[float]:
             torch._C._set_grad_enabled(True)
 
 
+def plain_norm(tensor: torch.Tensor) -> float:
+    """Norm of an ordinary tensor on the CPU, quickly; -1.0 where `norms` has to look closer, or gradients are being recorded."""
+    if (
+        not tensor.is_cpu
+        or tensor.dtype is not torch.float32
+        or tensor.layout is not torch.strided
+        or tensor.numel() >= LARGE
+        or torch.is_grad_enabled()
+    ):
+        return -1.0
+    flat = tensor.reshape(-1)
+    square = torch.dot(flat, flat).item()
+    return sqrt(square) if _TINY < square < inf else -1.0
+
+
 def _squares(tensors: Sequence[torch.Tensor]) -> list[float]:
     """Sum of squares of each; NaN for those to be measured exactly."""
     found = [nan] * len(tensors)

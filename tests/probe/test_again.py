@@ -25,7 +25,7 @@ class _Loop:
         self.model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0)
         numbers = probed.probe.hooks[0]._numbers
-        numbers.credit = numbers.share = 0.0
+        numbers.credit = -1.0
 
     def run(self, steps: int) -> None:
         for _ in range(steps):

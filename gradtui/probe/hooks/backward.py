@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from gradtui.probe import measure
-from gradtui.probe.apart import apart
+from gradtui.probe.apart import apart, needs_apart
 from gradtui.probe.discover import Discovery, Governor
 from gradtui.probe.graph import Root, leaves_of, root_of
 from gradtui.probe.kept import KeptGraphs
@@ -44,8 +44,6 @@ _FIELDS = (
     "nodes",
 )
 _HELD = 64
-_UNCHANGED = 0.1
-"""Part of the time for walks that goes to graphs which look the same as last time."""
 
 
 class _Walked:
@@ -97,8 +95,10 @@ class BackwardHook:
         self.watcher = watcher
         self.scales = scales
         self._patches = Patches()
-        self._walks = Governor(share=0.02, credit=0.2)
-        self._numbers = Governor(share=0.01, credit=0.3)
+        self._walks = Governor(share=0.01, credit=0.1)
+        self._rewalks = Governor(share=0.001, credit=0.1)
+        """Walks of graphs that look the same as last time."""
+        self._numbers = Governor(share=0.005, credit=0.15)
         """Norms in free-run: of every backward at first, then of as many as their share of the time pays for."""
         self._kept = KeptGraphs()
         self._unwell = False
@@ -154,7 +154,8 @@ class BackwardHook:
         plain = type(roots[0]) in _PLAIN
         node = roots[0].grad_fn if plain else None
         differs = node is None or known.differs(node._sequence_nr(), type(node).__name__)
-        if known.times >= 2 and not self._walks.allows(known.took, 1.0 if differs else _UNCHANGED):
+        took = known.took
+        if known.times >= 2 and not (self._walks.allows(took) and (differs or self._rewalks.allows(took))):
             # a root's numbers may be others each time
             fresh = plain and (self.scales or differs or known.root.node in _FACTORS)
             call.data["root"] = root_of(roots[0], self.scales) if fresh else known.root
@@ -164,7 +165,9 @@ class BackwardHook:
         known.root = root = root_of(roots[0], self.scales) if plain else Root()
         known.took = perf_counter() - began
         known.times += 1
-        self._walks.spent += known.took
+        self._walks.spend(known.took)
+        if not differs:
+            self._rewalks.spend(known.took)
         call.data["root"] = root
         call.data["reached"], call.data["nodes"] = len(leaves), nodes
         self.discovery.meet(leaves, frame, key)
@@ -396,7 +399,7 @@ class BackwardHook:
             return
         began = perf_counter()
         self.session.emit_measured([*grads, *extra], build)
-        self._numbers.spent += perf_counter() - began
+        self._numbers.spend(perf_counter() - began)
 
 
 class _Incoming:
@@ -410,6 +413,9 @@ class _Incoming:
 
     def __call__(self, grad: torch.Tensor) -> None:
         try:
+            if type(grad) is torch.Tensor and not needs_apart() and (norm := measure.plain_norm(grad)) >= 0.0:
+                self.norms[self.entry.id] = norm
+                return
             with apart():
                 grad = grad.detach()
                 if grad.device.type == "cpu":
