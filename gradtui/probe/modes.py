@@ -17,21 +17,27 @@ class Modes:
     """Keeps weak references to holders, and to the dropout and batch-norm modules of the roots they were found under."""
 
     def __init__(self) -> None:
-        self._sensitive: weakref.WeakKeyDictionary[Module, str] = weakref.WeakKeyDictionary()
+        self._sensitive: dict[int, tuple[weakref.ref[Module], str]] = {}
         self._holders: dict[int, tuple[int, list[weakref.ref[Module]]]] = {}
 
     def learn(self, name: str, root: Module) -> None:
         """Remember the modules of a root whose behaviour depends on the mode."""
         for path, module in root.named_modules():
-            if isinstance(module, (_BatchNorm, _DropoutNd)) and module not in self._sensitive:
-                self._sensitive[module] = f"{name}.{path}" if name and path else name or path
+            if isinstance(module, (_BatchNorm, _DropoutNd)) and not self._knows(module):
+                self._sensitive[id(module)] = weakref.ref(module), f"{name}.{path}" if name and path else name or path
+
+    def _knows(self, module: Module) -> bool:
+        known = self._sensitive.get(id(module))
+        return known is not None and known[0]() is module
 
     def of(self, site: int, entries: list[Tracked]) -> tuple[str, tuple[str, ...]]:
         """(`train`, `eval`, `mixed` or empty; names of sensitive modules in eval mode), for a backward from that call site."""
         modes = {module.training for ref in self._holders_of(site, entries) if (module := ref()) is not None}
         evals: tuple[str, ...] = ()
         if self._sensitive:
-            evals = tuple([name for module, name in list(self._sensitive.items()) if not module.training][:_SHOWN])
+            evals = tuple(
+                [name for ref, name in self._sensitive.values() if (m := ref()) is not None and not m.training][:_SHOWN]
+            )
         if not modes:
             return "", evals
         return "mixed" if len(modes) == 2 else "train" if True in modes else "eval", evals
