@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -73,6 +74,14 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except GradtuiError as error:
+        click.echo(f"gradtui: {error}", err=True)
+        sys.exit(ExitCode.USAGE)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: nor what Python would still flush
+        sys.exit(ExitCode.USAGE)
+    except OSError as error:
+        if os.environ.get("GRADTUI_DEBUG"):
+            raise
         click.echo(f"gradtui: {error}", err=True)
         sys.exit(ExitCode.USAGE)
     sys.exit(code if isinstance(code, int) else 0)

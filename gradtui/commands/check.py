@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -195,8 +196,10 @@ def _write(file: str, text: str) -> None:
 def _print(report: Report) -> None:
     from gradtui.report.text import render
 
-    sys.stdout.flush()
-    click.echo(render(report, style()), err=True, nl=False)
+    if sys.stderr is None:  # closed
+        return
+    with contextlib.suppress(OSError):  # full, or closed at the other end: the exit code still tells
+        click.echo(render(report, style()), err=True, nl=False)
 
 
 def style(stream: Any = None) -> Any:

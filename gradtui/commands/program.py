@@ -29,17 +29,30 @@ class ProgramCommand(click.Command):
             if argument == "--":
                 ctx.meta[_COMMAND] = True
                 break
-            if argument == "-m" or argument == "--example":
-                args[index + 2 : index + 2] = ["--"]
-                break
-            if not argument.startswith("-") or argument == "-":
+            named, attached = _names_program(argument)
+            if named:
+                index += 1 if attached else 2
+            elif argument.startswith("-") and argument != "-":
+                index += 2 if takes_value.get(argument, False) else 1
+                continue
+            if index <= len(args):
                 args.insert(index, "--")
-                break
-            index += 2 if takes_value.get(argument, False) and "=" not in argument else 1
+            break
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "SCRIPT | -m MODULE | --example NAME | -- COMMAND", "[ARGS]..."]
+
+
+def _names_program(option: str) -> tuple[bool, bool]:
+    """(this option names the program, its value is attached): -m X, -mX, -qm X, --example X, --example=X."""
+    if option.startswith("--"):
+        name, equals, _ = option.partition("=")
+        return name == "--example", bool(equals)
+    if not option.startswith("-"):
+        return False, False
+    _, module, value = option.partition("m")
+    return bool(module), bool(value)
 
 
 def program_options(function: Any) -> Any:

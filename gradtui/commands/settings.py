@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,18 @@ _KNOWN = {"select", "ignore", "thresholds", "fail-on"}
 
 def table() -> tuple[dict[str, Any], Path | None]:
     """(`[tool.gradtui]`, the file it is in), from the working directory upwards; empty where there is none."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return {}, None
+    for folder in (here, *here.parents):
         path = folder / "pyproject.toml"
         if path.is_file():
             try:
-                found = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("gradtui", {})
+                tools = tomllib.loads(path.read_text("utf-8")).get("tool", {})
             except (OSError, ValueError) as error:
                 raise UsageError(f"{path}: {error}") from error
-            return _checked(found, path), path
+            return _checked(tools.get("gradtui", {}) if isinstance(tools, dict) else {}, path), path
     return {}, None
 
 
@@ -36,6 +41,10 @@ def _checked(found: Any, path: Path) -> dict[str, Any]:
     unknown = sorted(set(found) - _KNOWN)
     if unknown:
         raise UsageError(f"{path}: [tool.gradtui] has no setting {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
+    for key in ("select", "ignore"):
+        rules = found.get(key, [])
+        if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
+            raise UsageError(f"{path}: [tool.gradtui] {key} is not a list of rules")
     return found
 
 
@@ -45,11 +54,11 @@ def judge_settings(select: tuple[str, ...], ignore: tuple[str, ...]) -> tuple[Ju
     chosen = _slugs(select) or tuple(found.get("select") or ())
     ignored = (*_slugs(ignore), *(found.get("ignore") or ()))
     for slug in (*chosen, *ignored):
-        if "*" not in slug and slug not in BY_SLUG:
+        if not fnmatch.filter(BY_SLUG, slug):
             raise UsageError(f"no rule named {slug!r}; `gradtui explain` lists them")
     try:
         thresholds = thresholds_from(found.get("thresholds") or {})
-    except (ValueError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"{path}: {error}") from error
     return JudgeSettings(chosen, ignored, thresholds), found
 

@@ -20,12 +20,12 @@ _WAIT_FOR_CLIENT = 60.0
 """Seconds that a run waits for the client that started it: then nobody will ever let it go on, and it runs freely."""
 
 
-async def serve(directory: Path, orders: dict[str, Any]) -> None:
+async def serve(directory: Path, orders: dict[str, Any], umask: int = -1) -> None:
     """Run the program and serve clients until the program has ended and the last client has left."""
     steering = Steering(
         stop_first=bool(orders.get("stop_first", True)), free=False, watch=orders.get("watch", "params")
     )
-    run = Run(directory, _settings(orders.get("settings") or {}), steering, record=True)
+    run = Run(directory, _settings(orders.get("settings") or {}), steering, record=True, umask=umask)
     server = Server(run)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, run.debuggee.signal, signal.SIGTERM)
@@ -69,11 +69,12 @@ def _ignore() -> None:
 
 def main() -> None:
     """Read the orders and serve; a fault is left in `fault` in the run's directory for the client to tell."""
+    umask = os.umask(0o077)
     directory = Path(sys.argv[1])
     orders = json.loads((directory / "orders.json").read_text())
     orders["launch"]["command"] = tuple(orders["launch"]["command"])
     try:
-        asyncio.run(serve(directory, orders))
+        asyncio.run(serve(directory, orders, umask))
     except GradtuiError as error:
         (directory / "fault").write_text(str(error))
         sys.exit(2)
@@ -88,5 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.umask(0o077)
     main()

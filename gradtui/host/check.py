@@ -36,9 +36,13 @@ def check(launch: Launch, settings: JudgeSettings, watch: str = "params") -> Che
 async def _check(directory: Path, launch: Launch, settings: JudgeSettings, watch: str) -> Checked:
     run = Run(directory, settings, Steering(watch=watch), record=False)
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, _leave_to_the_script)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, run.debuggee.signal, number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            continue  # under nohup, say: it stays ignored, for the script too
+        if number == signal.SIGINT:
+            loop.add_signal_handler(number, _leave_to_the_script)
+        else:
+            loop.add_signal_handler(number, run.debuggee.signal, number)
     try:
         await run.start(launch, None)
         await run.finished.wait()

@@ -53,16 +53,18 @@ def of_script(script: str, arguments: tuple[str, ...], python: str | None = None
 
 
 def _check_script(path: Path, script: str) -> None:
-    if not path.exists():
-        raise UsageError(f"{script}: no such file")
-    if path.is_dir():
-        if not (path / "__main__.py").is_file():
-            raise UsageError(f"{script}: is a directory without a __main__.py")
-        return
     try:
-        head = path.read_bytes()[:8192]
+        path.stat()
+        if path.is_dir() and not (path / "__main__.py").is_file():
+            raise UsageError(f"{script}: is a directory without a __main__.py")
+        if not path.is_file():
+            return  # a directory, or a pipe, from which it can be read but once
+        with path.open("rb") as file:
+            head = file.read(8192)
+    except FileNotFoundError as error:
+        raise UsageError(f"{script}: no such file") from error
     except OSError as error:
-        raise UsageError(f"{script}: {error.strerror or error}") from error
+        raise UsageError(f"{script[:80]}: {error.strerror or error}") from error
     if head[:4] == b"PK\x03\x04" or (head[:2] == b"#!" and b"PK\x03\x04" in head):
         return
     if b"\x00" in head and path.suffix != ".pyc":

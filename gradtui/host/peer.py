@@ -131,6 +131,8 @@ class Peer(asyncio.Protocol):
             case "stopped":
                 self.stopped = fields
                 self.owner.stopped_at(self, fields)
+            case "sync":
+                self.send({"do": "synced"})
             case "reply":
                 self.owner.replied(self, fields)
             case "hello":

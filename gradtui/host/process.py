@@ -35,18 +35,21 @@ class Debuggee:
         """Process id; 0 before the start."""
         return self._child.pid if self._child is not None else 0
 
-    def start(self, command: tuple[str, ...], env: dict[str, str], size: tuple[int, int] | None) -> None:
-        """Start it; `size` is (rows, columns) of a terminal of its own, None for the one we have. Raises UsageError when it cannot run."""
+    def start(
+        self, command: tuple[str, ...], env: dict[str, str], size: tuple[int, int] | None, umask: int = -1
+    ) -> None:
+        """Start it; `size` is (rows, columns) of a terminal of its own, None for the one we have; `umask` -1 is ours. What we
+        inherited it inherits. Raises UsageError when it cannot run."""
         try:
             if size is None:
-                self._child = subprocess.Popen(command, env=env, executable=command[0])
+                self._child = subprocess.Popen(command, env=env, executable=command[0], umask=umask, close_fds=False)
             else:
-                self._start_on_pty(command, env, size)
+                self._start_on_pty(command, env, size, umask)
         except OSError as error:
             raise UsageError(f"{command[0]}: {error.strerror or error}") from error
         self._watch()
 
-    def _start_on_pty(self, command: tuple[str, ...], env: dict[str, str], size: tuple[int, int]) -> None:
+    def _start_on_pty(self, command: tuple[str, ...], env: dict[str, str], size: tuple[int, int], umask: int) -> None:
         master, slave = pty.openpty()
         self.master = master
         self.resize(*size)
@@ -65,6 +68,8 @@ class Debuggee:
                 stderr=slave,
                 start_new_session=True,
                 preexec_fn=own_terminal,
+                umask=umask,
+                close_fds=False,
             )
         finally:
             os.close(slave)

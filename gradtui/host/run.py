@@ -116,9 +116,12 @@ class _Page:
 class Run:
     """Everything about one run on the host's side. `size` None: the script keeps our terminal and nothing is recorded of its output."""
 
-    def __init__(self, directory: Path, settings: JudgeSettings, steering: Steering, record: bool) -> None:
+    def __init__(
+        self, directory: Path, settings: JudgeSettings, steering: Steering, record: bool, umask: int = -1
+    ) -> None:
         self.directory = directory
         self.steering = steering
+        self._umask = umask
         self.judge = Judge(settings, read=self._source_text)
         self.ending = Ending()
         self.seq = 0
@@ -168,7 +171,7 @@ class Run:
             if launch.script:
                 self.sources.file(launch.script)
             self.recorder.commit()
-        self.debuggee.start(launch.command, environment(path, self.steering.watch), size)
+        self.debuggee.start(launch.command, environment(path, self.steering.watch), size, self._umask)
         if self.debuggee.master >= 0:
             loop.add_reader(self.debuggee.master, self._output)
 
@@ -260,6 +263,7 @@ class Run:
                 "breakpoints": [point_fields(point) for point in steering.breakpoints],
                 "watch": steering.watch,
                 "remembers": True,
+                "verdicts": not isinstance(self.audience, Nobody),
             }
         )
 
@@ -375,6 +379,7 @@ class Run:
         """A process waits at the gate."""
         self.steering.free = False
         self.steering.to_finding = False
+        self._tell(self.judge.refresh())
         if self.recorder is not None:
             self.recorder.commit()
         self.audience.stopped()

@@ -73,16 +73,15 @@ def start_host(directory: Path, launch: Launch, settings: dict[str, Any], size: 
     (directory / "orders.json").write_text(json.dumps(orders))
     with (directory / "host.log").open("wb") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "gradtui.host", str(directory)],
+            [sys.executable, "-c", _HOST, str(directory)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            cwd=os.getcwd(),
-            env=_environment(),
+            close_fds=False,
         )
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with gradtui importable whatever the working directory."""
-    return dict(os.environ)
+_ROOT = Path(__file__).resolve().parent.parent.parent
+_HOST = f"import sys; sys.path[0] = {str(_ROOT)!r}; from gradtui.host.__main__ import main; main()"
+"""`python -m gradtui.host`, but for the working directory: a `random.py` of the person's there is not ours to import."""

@@ -7,9 +7,16 @@ own thread; Ctrl-C raises KeyboardInterrupt at the person's line, as it would wi
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from gradtui.probe.link import Link
+from gradtui.wire.encode import packet
+
+_SYNC = packet({"t": "sync"})
+_VERDICT_CREDIT = 1.5
+"""Seconds that may be spent on verdicts before the share counts."""
+_VERDICT_SHARE = 0.05
 
 
 class Gate:
@@ -26,11 +33,16 @@ class Gate:
         self._until: dict[str, Any] = {}
         self._breakpoints: list[dict[str, Any]] = []
         self._pending = ""
+        self._verdicts = False
+        self._spent = 0.0
+        self._began = monotonic()
 
     def configure(self, config: dict[str, Any]) -> None:
         """Take the host's first word: whether to stop at the first call, at which kinds, and breakpoints."""
         self._stops = frozenset(config.get("stops") or self._stops)
         self._breakpoints = list(config.get("breakpoints") or ())
+        self._verdicts = bool(config.get("verdicts"))
+        self._began = monotonic()
         self._mode = "into" if config.get("stop_first") else "free"
         self._arm()
 
@@ -42,6 +54,21 @@ class Gate:
         self.link.clear_attention()
         while (request := self.link.poll()) is not None:
             self._take(request)
+
+    def wait_for_verdict(self) -> None:
+        """In a free run with a screen: let the host judge all that has happened before the next call, so that a proved fault stops
+        the run right there. A round trip each; done as often as a small share of the run's time pays for."""
+        if not self._verdicts or self._mode != "free" or self.link.behind:  # an accelerator is never waited for
+            return
+        now = monotonic()
+        if self._spent > _VERDICT_CREDIT + _VERDICT_SHARE * (now - self._began):
+            return
+        self.link.send_word(_SYNC)
+        while (request := self.link.receive()) is not None:
+            if request.get("do") == "synced":
+                break
+            self._take(request)
+        self._spent += monotonic() - now
 
     def _take(self, request: dict[str, Any]) -> bool:
         """Act on a request; True when it lets a stopped run go on."""

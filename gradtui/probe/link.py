@@ -149,6 +149,11 @@ class Link:
             queue.popleft()
             self._write(packet)
 
+    @property
+    def behind(self) -> bool:
+        """Facts wait for an accelerator's numbers."""
+        return bool(self._queue)
+
     def send_word(self, packet: bytes) -> None:
         """Send something the host is to act on at once, after all that was sent before: it reads the ring first."""
         self.settle(wait=True)

@@ -184,6 +184,8 @@ class Session:
     def stop_if_wanted(self, call: Call, frame: FrameType | None, value: float | None = None) -> None:
         """Wait at the gate if the run is to stop before this call."""
         gate, link = self.gate, self.link
+        if call.depth == 0:
+            gate.wait_for_verdict()
         if link.page[link.slot]:
             gate.attend()
         if not gate.armed:

@@ -68,7 +68,9 @@ class Watcher:
         if gone > 64:
             self.registry.prune()
         if moved:
-            self.session.emit("ParametersEdited", None, {}, {"parameters": ids([entry.id for entry in moved])})
+            stack = self.session.local.stack
+            inside = {"parent": stack[-1].id} if stack else {}
+            self.session.emit("ParametersEdited", None, inside, {"parameters": ids([entry.id for entry in moved])})
         if touched:
             self._tell_touched(touched)
         if cleared:

@@ -102,6 +102,18 @@ class Judge:
         self._found = {(f.process, f.rule, f.key): f for f in folded}
         return self.findings()
 
+    def refresh(self) -> list[Finding]:
+        """Findings whose counts have gone on since they were last told: `feed` tells repeats only now and then."""
+        changed: list[Finding] = []
+        for process, rules in self._rules.items():
+            ledger = self.ledger.of(process)
+            for rule in rules:
+                for fault in rule.faults.values():
+                    known = self._found.get((process, rule.slug, fault.key))
+                    if known is not None and known.count != max(fault.count, 1):
+                        changed.append(self._keep(rule.finding(fault, ledger), process))
+        return changed
+
     def findings(self) -> list[Finding]:
         """All findings as they stand, gravest first, then in the order they began."""
         rank = {"error": 0, "warning": 1, "info": 2}

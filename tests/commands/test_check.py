@@ -40,7 +40,11 @@ def script(tmp_path: Path) -> Path:
     [
         (["check", "missing.py"], "missing.py: no such file"),
         (["check", "."], "is a directory without a __main__.py"),
+        (["check", "a" * 5000 + ".py"], "File name too long"),
         (["check"], "which program?"),
+        (["check", "-m"], "requires an argument"),
+        (["check", "--example"], "requires an argument"),
+        (["check", "--select", "zzz*", "train.py"], "no rule named 'zzz*'"),
         (["check", "--example", "gann"], "did you mean gan"),
         (["check", "--select", "no-such-rule", "x.py"], "x.py: no such file"),
         (["explain", "stale-gradien"], "did you mean stale-gradient"),
@@ -117,3 +121,40 @@ def test_settings_of_the_project_are_respected(script: Path) -> None:
     done = gradtui("check", "-q", "train.py", cwd=script.parent)
     assert done.returncode == 2
     assert "no setting 'speed'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "named", [["-m", "mod"], ["-mmod"], ["-qm", "mod"], ["-qmmod"], ["mod.py"], ["--", sys.executable, "mod.py"]]
+)
+def test_what_follows_the_program_is_its_own(tmp_path: Path, named: list[str]) -> None:
+    """However it is named."""
+    (tmp_path / "mod.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    done = gradtui("check", *named, "-h", "-q", "-m", "x", "--", "--json", cwd=tmp_path)
+    assert done.stdout == "['-h', '-q', '-m', 'x', '--', '--json']\n"
+    assert done.returncode == 4
+
+
+def test_a_closed_or_full_stderr_changes_no_exit_code(script: Path) -> None:
+    """The report has nowhere to go; its verdict is told all the same."""
+    for redirect in ("2>&-", ">&- 2>&- <&-", "2>/dev/full"):
+        command = f"{sys.executable} -m gradtui check train.py {redirect}"
+        assert subprocess.run(command, shell=True, cwd=script.parent, stdout=subprocess.DEVNULL).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "settings", ["select = 3", "ignore = 'stale-gradient'", "select = ['zzz*']", "thresholds = 3", "bogus = 1"]
+)
+def test_settings_that_mean_nothing_are_one_line(script: Path, settings: str) -> None:
+    """`[tool.gradtui]` of pyproject.toml."""
+    (script.parent / "pyproject.toml").write_text(f"[tool.gradtui]\n{settings}\n")
+    done = gradtui("check", "train.py", cwd=script.parent)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_script_may_come_through_a_pipe(tmp_path: Path) -> None:
+    """`gradtui check <(generate)`: it is not read by us first, and its descriptor is passed on."""
+    command = f"{sys.executable} -m gradtui check -q <(echo 'print(\"piped\")')"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr, done.returncode) == ("piped\n", "", 4)

@@ -13,7 +13,7 @@ def _chain() -> None:
     from importlib.util import module_from_spec
 
     here = _os.path.dirname(_os.path.abspath(__file__))
-    _sys.path[:] = [entry for entry in _sys.path if not entry or _os.path.abspath(entry) != here]
+    _sys.path[:] = [entry for entry in _sys.path if not _os.path.isabs(entry) or _os.path.abspath(entry) != here]
     _sys.path_importer_cache.pop(here, None)
     spec = PathFinder.find_spec("sitecustomize", _sys.path)
     if spec is None or spec.loader is None or spec.origin == __file__:

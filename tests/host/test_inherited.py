@@ -1,0 +1,53 @@
+"""What a program inherits from its shell it has under us: umask, open descriptors, ignored signals; and our host imports nothing of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gradtui.host.launch import Launch
+from gradtui.host.runs import new_run, start_host
+from gradtui.wire import messages
+from tests.host.conftest import Folder
+from tests.host.test_host_dies import Client
+
+
+def test_umask_and_descriptors_reach_the_program_on_its_terminal(folder: Folder, monkeypatch: pytest.MonkeyPatch):
+    """The host keeps its own files to this user, and the working directory has a module of a name it imports itself."""
+    folder.write("signal.py", "raise SystemExit('not the one')\n")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder.path / "state"))
+    monkeypatch.chdir(folder.path)
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    before = os.umask(0o027)
+    try:
+        directory = new_run()
+        start_host(directory, Launch(("/bin/sh", "-c", f"umask >&{writing}"), ""), {}, (24, 80), "params")
+    finally:
+        os.umask(before)
+        os.close(writing)
+    client = Client(directory)
+    client.until(messages.Ended)
+    assert os.read(reading, 100).decode().strip() == "0027"
+    assert (directory / "timeline.db").stat().st_mode & 0o077 == 0
+    client.send(messages.Leave())
+    client.close()
+    os.close(reading)
+
+
+def test_ignored_signals_stay_ignored(tmp_path: Path):
+    """`nohup gradtui check train.py &`: the script outlives the terminal as it would alone."""
+    (tmp_path / "sig.py").write_text("import signal\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "gradtui", "check", "-q", "sig.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 4)
