@@ -53,7 +53,7 @@ _NONFINITE = {"nonfinite-gradient", "nonfinite-loss", "scaler-always-skips", "po
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", "never"]),
-    help="Gravest severity that still passes is the one below (default: error).",
+    help="Fail on findings of this severity or graver (default: error).",
 )
 @click.option(
     "--select", metavar="RULES", multiple=True, help="Only these rules (comma-separated; patterns such as clip-*)."

@@ -47,7 +47,13 @@ def saved_runs() -> list[Path]:
     if not base.is_dir():
         return []
     found = [path for path in base.iterdir() if (path / "timeline.db").is_file()]
-    return sorted(found, key=lambda path: path.stat().st_ctime, reverse=True)
+    return sorted(found, key=_started, reverse=True)
+
+
+def _started(path: Path) -> float:
+    """When its host was told to start: reading a run touches the other files of its folder."""
+    orders = path / "orders.json"
+    return orders.stat().st_mtime if orders.exists() else path.stat().st_mtime
 
 
 def is_live(path: Path) -> bool:
@@ -61,7 +67,7 @@ def is_live(path: Path) -> bool:
 
 
 def _prune(base: Path) -> None:
-    old = sorted((p for p in base.iterdir() if p.is_dir()), key=lambda p: p.stat().st_mtime)[:-KEPT]
+    old = sorted((p for p in base.iterdir() if p.is_dir()), key=_started)[:-KEPT]
     for path in old:
         if not (path / "client.sock").exists():
             shutil.rmtree(path, ignore_errors=True)
