@@ -75,7 +75,7 @@ def root_of(root: torch.Tensor, scales: dict[int, float]) -> Root:
         name = type(node).__name__
         number = node._sequence_nr() if scales else 0
         if name == "DivBackward0" or name == "MulBackward0":
-            constant = _constant(node)
+            constant = constant_of(node)
             if constant is None:
                 break
             if number in scales:
@@ -102,7 +102,17 @@ def root_of(root: torch.Tensor, scales: dict[int, float]) -> Root:
     return Root(first, abs(divisor), reduction, scale)
 
 
-def _constant(node: Any) -> float | None:
+def only_factor(node: Any) -> float | None:
+    """The constant of a root whose operand is no such product or quotient itself; None for any other root."""
+    if type(node).__name__ not in ("DivBackward0", "MulBackward0"):
+        return None
+    following = [child for child, _ in node.next_functions if child is not None]
+    if not following or type(following[0]).__name__ in ("DivBackward0", "MulBackward0", *_PASS):
+        return None
+    return constant_of(node)
+
+
+def constant_of(node: Any) -> float | None:
     """The number a loss was multiplied by or divided by; None when both factors have a history."""
     inputs = node.next_functions
     if len(inputs) != 2 or (inputs[0][0] is not None) == (inputs[1][0] is not None):

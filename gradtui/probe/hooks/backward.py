@@ -17,7 +17,7 @@ import torch
 from gradtui.probe import measure
 from gradtui.probe.apart import apart, needs_apart
 from gradtui.probe.discover import Discovery, Governor
-from gradtui.probe.graph import Root, leaves_of, root_of
+from gradtui.probe.graph import Root, constant_of, leaves_of, only_factor, root_of
 from gradtui.probe.kept import KeptGraphs
 from gradtui.probe.patch import Patches, around
 from gradtui.probe.registry import Tracked
@@ -49,12 +49,14 @@ _HELD = 64
 class _Walked:
     """What is known of the graphs at one call site."""
 
-    __slots__ = ("changed", "gap", "landed", "number", "root", "times", "took")
+    __slots__ = ("changed", "factor", "gap", "landed", "number", "root", "times", "took")
 
     def __init__(self) -> None:
         self.times = 0
         self.took = 0.0
         self.root = Root()
+        self.factor: float | None = None
+        """The constant at the root, where there is only one."""
         self.number = 0
         self.gap = 0
         """Nodes made between the roots of two backwards: other graphs hardly ever have the same."""
@@ -158,11 +160,14 @@ class BackwardHook:
         if known.times >= 2 and not (self._walks.allows(took) and (differs or self._rewalks.allows(took))):
             # a root's numbers may be others each time
             fresh = plain and (self.scales or differs or known.root.node in _FACTORS)
+            if fresh and not self.scales and not differs and known.factor is not None:
+                fresh = constant_of(node) != known.factor
             call.data["root"] = root_of(roots[0], self.scales) if fresh else known.root
             return
         began = perf_counter()
         leaves, nodes = leaves_of(roots)
         known.root = root = root_of(roots[0], self.scales) if plain else Root()
+        known.factor = only_factor(node) if node is not None else None
         known.took = perf_counter() - began
         known.times += 1
         self._walks.spend(known.took)
