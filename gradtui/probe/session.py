@@ -220,7 +220,7 @@ class Session:
     def leave(self, call: Call) -> float:
         """The call is over; seconds it took, less our own work inside it."""
         took = perf_counter() - call.began
-        if self.own != call.own:
+        if self._calls != call.id:  # others began inside it
             took = max(took - (self.own - call.own), 0.0)
         stack = self.local.stack
         while stack:
