@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 
 import platformdirs
 
+from gradtui.errors import UsageError
 from gradtui.host.launch import Launch
 
 KEPT = 20
@@ -36,9 +38,11 @@ def new_run() -> Path:
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     _prune(base)
     stamp = datetime.now().strftime("%m%d-%H%M%S")
-    path = base / f"{stamp}-{os.getpid()}"
-    path.mkdir(mode=0o700)
-    return path
+    for name in (f"{stamp}-{os.getpid()}{again}" for again in ("", *(f"-{n}" for n in range(2, 1000)))):
+        with contextlib.suppress(FileExistsError):
+            (base / name).mkdir(mode=0o700)
+            return base / name
+    raise UsageError(f"{base}: no room for another run")
 
 
 def saved_runs() -> list[Path]:

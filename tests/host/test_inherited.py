@@ -27,13 +27,15 @@ def test_umask_and_descriptors_reach_the_program_on_its_terminal(folder: Folder,
     before = os.umask(0o027)
     try:
         directory = new_run()
-        start_host(directory, Launch(("/bin/sh", "-c", f"umask >&{writing}"), ""), {}, (24, 80), "params")
+        program = (sys.executable, "-S", "-c", f"import os; os.write({writing}, oct(os.umask(0)).encode())")
+        start_host(directory, Launch(program, ""), {}, (24, 80), "params")
     finally:
         os.umask(before)
         os.close(writing)
     client = Client(directory)
     client.until(messages.Ended)
-    assert os.read(reading, 100).decode().strip() == "0027"
+    os.set_blocking(reading, False)
+    assert os.read(reading, 100) == b"0o27"
     assert (directory / "timeline.db").stat().st_mode & 0o077 == 0
     client.send(messages.Leave())
     client.close()
@@ -51,3 +53,9 @@ def test_ignored_signals_stay_ignored(tmp_path: Path):
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
     assert (done.stdout, done.stderr, done.returncode) == ("True\n", "", 4)
+
+
+def test_runs_of_one_second_have_folders_of_their_own(folder: Folder, monkeypatch: pytest.MonkeyPatch):
+    """Named by the second in which they began."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder.path / "state"))
+    assert len({new_run() for _ in range(3)}) == 3
