@@ -36,12 +36,12 @@ def report(run: Run, exit_code: int | None = 0, signal: int | None = None) -> Re
 
 def test_text_tells_what_where_which_since_when_and_what_to_do():
     shown = text.render(report(faulty()))
-    assert shown.startswith("error stale-gradient  /work/train.py:20\n    loss.backward()\n")
+    assert shown.startswith("error stale-gradient  /proj/train.py:20\n    loss.backward()\n")
     for part in (
         "never cleared",
         "fix ",
         "with ",
-        "/work/train.py:30",
+        "/proj/train.py:30",
         "parameters 4: model.a.weight",
         "since      backward 2, 2 times",
         "evidence",
@@ -53,7 +53,7 @@ def test_text_tells_what_where_which_since_when_and_what_to_do():
 def test_text_fits_the_width_it_is_given():
     for width in (60, 80, 120):
         lines = text.render(report(faulty()), Style(width=width)).splitlines()
-        assert max(len(line) for line in lines if "/work/" not in line) <= width
+        assert max(len(line) for line in lines if "/proj/" not in line) <= width
 
 
 def test_text_is_plain_without_colour_and_painted_with_it():
@@ -98,7 +98,7 @@ def test_json_holds_what_the_scorer_asks_for():
     found = json.loads(json.dumps(json_report.render(report(faulty()))))
     (finding,) = found["findings"]
     assert finding["rule"] == "stale-gradient"
-    assert finding["site"] == {"file": "/work/train.py", "line": 20, "function": "train", "source": "loss.backward()"}
+    assert finding["site"] == {"file": "/proj/train.py", "line": 20, "function": "train", "source": "loss.backward()"}
     assert finding["first"] == {"kind": "backward", "ordinal": 2, "event": 5}
     assert finding["parameters"] == ["model.a.weight", "model.a.bias", "model.b.weight", "model.b.bias"]
     assert finding["count"] == 2
@@ -138,7 +138,7 @@ def test_sarif_names_rule_level_line_and_fingerprint():
 def test_sarif_paths_outside_the_folder_are_uris():
     log = sarif.render(report(faulty()), base="/elsewhere")
     place = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == "file:///work/train.py"
+    assert place["artifactLocation"]["uri"] == "file:///proj/train.py"
 
 
 def test_junit_has_a_case_for_every_rule_and_fails_only_what_found_something():

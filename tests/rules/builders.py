@@ -11,7 +11,7 @@ from gradtui.events import CallSite, Contributions, Event, OptimizerInfo, Parame
 from gradtui.rules import Finding, JudgeSettings
 from gradtui.rules.judge import Judge
 
-FILE = "/work/train.py"
+FILE = "/proj/train.py"
 LINES = {"zero": 10, "backward": 20, "clip": 25, "unscale": 24, "step": 30, "update": 31, "scheduler": 40, "edit": 35}
 
 

@@ -6,7 +6,7 @@ from gradtui.events import BackwardEnded, CallSite
 from gradtui.ledger import Ledger
 from gradtui.rules.sources import Sources
 
-FILE = "/work/train.py"
+FILE = "/proj/train.py"
 SOURCE = """import torch
 from torch import nn
 
@@ -105,9 +105,9 @@ def test_lines_that_freeze_are_found():
 
 
 def test_modules_that_the_script_imports_are_read_too():
-    texts = {FILE: "from models import Tower\nloss.backward()\n", "/work/models.py": SOURCE}
+    texts = {FILE: "from models import Tower\nloss.backward()\n", "/proj/models.py": SOURCE}
     found = Sources(texts.get).cuts(ledger(), set())
-    assert [(site.file, site.line) for site in found] == [("/work/models.py", 12)]
+    assert [(site.file, site.line) for site in found] == [("/proj/models.py", 12)]
 
 
 def test_without_a_reader_or_with_broken_source_nothing_is_said():
