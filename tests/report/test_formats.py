@@ -123,7 +123,7 @@ def test_json_keeps_consequences_apart():
 
 
 def test_sarif_names_rule_level_line_and_fingerprint():
-    log = sarif.render(report(faulty()), base="/work")
+    log = sarif.render(report(faulty()), base="/proj")
     (run,) = log["runs"]
     (result,) = run["results"]
     assert log["version"] == "2.1.0"
@@ -156,7 +156,7 @@ def test_junit_tells_a_script_that_failed():
 
 
 def test_workflow_commands_escape_what_would_end_them():
-    (line,) = github.render(report(faulty()), base="/work").splitlines()
+    (line,) = github.render(report(faulty()), base="/proj").splitlines()
     assert line.startswith("::error file=train.py,line=20,title=gradtui%3A stale-gradient::")
     assert "\n" not in line
 
