@@ -16,6 +16,9 @@ from gradtui.rules.finding import Finding
 from gradtui.rules.settings import JudgeSettings
 
 
+_FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+
+
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What a check found."""
@@ -36,10 +39,10 @@ def check(launch: Launch, settings: JudgeSettings, watch: str = "params") -> Che
 async def _check(directory: Path, launch: Launch, settings: JudgeSettings, watch: str) -> Checked:
     run = Run(directory, settings, Steering(watch=watch), record=False)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (*_FROM_THE_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         if signal.getsignal(number) is signal.SIG_IGN:
             continue  # under nohup, say: it stays ignored, for the script too
-        if number == signal.SIGINT:
+        if number in _FROM_THE_TERMINAL:
             loop.add_signal_handler(number, _leave_to_the_script)
         else:
             loop.add_signal_handler(number, run.debuggee.signal, number)
@@ -52,4 +55,4 @@ async def _check(directory: Path, launch: Launch, settings: JudgeSettings, watch
 
 
 def _leave_to_the_script() -> None:
-    """Ctrl-C reaches the script from the terminal; we wait for what it does."""
+    """Ctrl-C and Ctrl-\\ reach the script from the terminal; we wait for what it does."""

@@ -59,3 +59,21 @@ def test_runs_of_one_second_have_folders_of_their_own(folder: Folder, monkeypatc
     """Named by the second in which they began."""
     monkeypatch.setenv("XDG_STATE_HOME", str(folder.path / "state"))
     assert len({new_run() for _ in range(3)}) == 3
+
+
+def test_signals_for_the_script_reach_it_and_end_nobody_else(tmp_path: Path):
+    """A cluster sends SIGUSR1 before it takes the machine away; Ctrl-\\ is for a script that dumps its stacks."""
+    (tmp_path / "sig.py").write_text(
+        "import os, signal, time\n"
+        "got = []\n"
+        "signal.signal(signal.SIGUSR1, lambda number, frame: got.append(number))\n"
+        "os.kill(os.getppid(), signal.SIGQUIT)\n"
+        "os.kill(os.getppid(), signal.SIGUSR1)\n"
+        "while not got:\n"
+        "    time.sleep(0.01)\n"
+        "print(got)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "gradtui", "check", "-q", "sig.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("[10]\n", "", 4)
