@@ -15,7 +15,6 @@ from gradtui.ledger.run import RunLedger
 from gradtui.rules.finding import Finding
 from gradtui.rules.settings import JudgeSettings
 
-
 _FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 
 
