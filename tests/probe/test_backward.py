@@ -455,4 +455,4 @@ def test_ordinary_modes_of_the_persons_do_not_see_our_operations(probed: Probed)
     observed = record()
     probed.probe.session.off = True
     assert observed == record()
-    assert len(probed.collector.packets) > 3
+    assert len(probed.events()) > 3
